@@ -1,0 +1,17 @@
+//! Words that lapax's backends share: the four scalars, the enums of LAPACK's character arguments,
+//! batches of matrices in flat slices, threads that somebody else owns, and errors.
+//!
+//! Nothing here knows XLA, faer or CUDA, and nothing here is unsafe.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod error;
+mod scalar;
+mod threads;
+mod words;
+
+pub use batch::{Batched, InOut, Items, ItemsInOut, ItemsMut, for_each};
+pub use error::{Error, index_fits_i32, product};
+pub use scalar::{Real, Scalar};
+pub use threads::{Serial, Threads};
+pub use words::{Diag, Side, Trans, UnknownCode, Uplo};

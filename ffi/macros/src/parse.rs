@@ -1,0 +1,316 @@
+//! The grammar of `signature!`, parsed and checked; nothing here generates code.
+//!
+//! ```text
+//! #[attributes] vis struct Name<T: Bounds> {
+//!     dims    { m, n, k = min(m, n) }
+//!     args    { a: T [m, n] }
+//!     attrs   { uplo: Uplo as u8, size: Option<i32> }
+//!     rets    { lu: T [m, n] = a, info: i32 [] }
+//!     require { p >= k => "why" }
+//! }
+//! ```
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{
+    Attribute, Error, Expr, GenericArgument, Generics, Ident, LitStr, PathArguments, Result, Token,
+    Type, Visibility, braced, bracketed,
+};
+
+pub(crate) struct Declaration {
+    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) visibility: Visibility,
+    pub(crate) name: Ident,
+    pub(crate) generics: Generics,
+    pub(crate) dims: Vec<Dim>,
+    pub(crate) args: Vec<Operand>,
+    pub(crate) attrs: Vec<Attr>,
+    pub(crate) rets: Vec<Operand>,
+    pub(crate) requirements: Vec<Requirement>,
+}
+
+pub(crate) struct Dim {
+    pub(crate) name: Ident,
+    pub(crate) formula: Option<Expr>,
+}
+
+pub(crate) struct Operand {
+    pub(crate) name: Ident,
+    pub(crate) element: Type,
+    /// Indices into `Declaration::dims`.
+    pub(crate) dims: Vec<usize>,
+    /// For a result: the argument whose memory it may share.
+    pub(crate) alias: Option<usize>,
+}
+
+pub(crate) struct Attr {
+    pub(crate) name: Ident,
+    /// The type without `Option`.
+    pub(crate) value: Type,
+    pub(crate) optional: bool,
+    /// `as u8`: an enum that travels as a code.
+    pub(crate) coded: bool,
+}
+
+pub(crate) struct Requirement {
+    pub(crate) condition: Expr,
+    pub(crate) reason: LitStr,
+}
+
+impl Parse for Declaration {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let attributes = input.call(Attribute::parse_outer)?;
+        let visibility = input.parse()?;
+        input.parse::<Token![struct]>()?;
+        let name = input.parse()?;
+        let generics = input.parse()?;
+        let body;
+        braced!(body in input);
+        let mut raw = Sections::default();
+        while !body.is_empty() {
+            raw.section(&body)?;
+        }
+        raw.resolve(attributes, visibility, name, generics)
+    }
+}
+
+/// The sections as written, before names are looked up.
+#[derive(Default)]
+struct Sections {
+    dims: Vec<Dim>,
+    args: Vec<RawOperand>,
+    attrs: Vec<Attr>,
+    rets: Vec<RawOperand>,
+    requirements: Vec<Requirement>,
+}
+
+struct RawOperand {
+    name: Ident,
+    element: Type,
+    dims: Vec<Ident>,
+    alias: Option<Ident>,
+}
+
+impl Sections {
+    fn section(&mut self, body: ParseStream<'_>) -> Result<()> {
+        let keyword: Ident = body.parse()?;
+        let content;
+        braced!(content in body);
+        match keyword.to_string().as_str() {
+            "dims" => self.dims = list(&content)?,
+            "args" => self.args = list(&content)?,
+            "attrs" => self.attrs = list(&content)?,
+            "rets" => self.rets = list(&content)?,
+            "require" => self.requirements = list(&content)?,
+            other => {
+                let message = format!(
+                    "unknown section `{other}`: expected dims, args, attrs, rets or require"
+                );
+                return Err(Error::new(keyword.span(), message));
+            }
+        }
+        Ok(())
+    }
+
+    fn resolve(
+        self,
+        attributes: Vec<Attribute>,
+        visibility: Visibility,
+        name: Ident,
+        generics: Generics,
+    ) -> Result<Declaration> {
+        let Sections { dims, args, mut attrs, rets, requirements } = self;
+        let names = dims.iter().map(|dim| &dim.name);
+        let fields = names
+            .chain(args.iter().map(|arg| &arg.name))
+            .chain(attrs.iter().map(|attr| &attr.name))
+            .chain(rets.iter().map(|ret| &ret.name));
+        refuse_duplicates(fields)?;
+        let mut resolved_args = Vec::new();
+        for arg in &args {
+            if let Some(alias) = &arg.alias {
+                return Err(Error::new(alias.span(), "only a result can share memory: `= a`"));
+            }
+            resolved_args.push(arg.resolve(&dims, &args)?);
+        }
+        let mut resolved_rets: Vec<Operand> = Vec::new();
+        for ret in &rets {
+            let resolved = ret.resolve(&dims, &args)?;
+            if let (Some(index), Some(alias)) = (resolved.alias, &ret.alias) {
+                if resolved_rets.iter().any(|earlier| earlier.alias == Some(index)) {
+                    let message = format!("two results share the memory of `{alias}`");
+                    return Err(Error::new(alias.span(), message));
+                }
+                let argument = &resolved_args[index];
+                let same = text(&argument.element) == text(&resolved.element)
+                    && argument.dims == resolved.dims;
+                if !same {
+                    let message = format!("`{alias}` has another type or shape than this result");
+                    return Err(Error::new(alias.span(), message));
+                }
+            }
+            resolved_rets.push(resolved);
+        }
+        let used: Vec<usize> =
+            resolved_args.iter().chain(&resolved_rets).flat_map(|op| op.dims.clone()).collect();
+        for (index, dim) in dims.iter().enumerate() {
+            if !used.contains(&index) {
+                let message = format!("no operand has the dimension `{}`", dim.name);
+                return Err(Error::new(dim.name.span(), message));
+            }
+        }
+        // XLA hands a handler its attributes sorted by name.
+        attrs.sort_by_key(|attr| attr.name.to_string());
+        Ok(Declaration {
+            attributes,
+            visibility,
+            name,
+            generics,
+            dims,
+            args: resolved_args,
+            attrs,
+            rets: resolved_rets,
+            requirements,
+        })
+    }
+}
+
+impl RawOperand {
+    fn resolve(&self, dims: &[Dim], args: &[RawOperand]) -> Result<Operand> {
+        let mut indices = Vec::new();
+        for name in &self.dims {
+            let index = dims.iter().position(|dim| dim.name == *name).ok_or_else(|| {
+                Error::new(name.span(), format!("`{name}` is not among the declared dims"))
+            })?;
+            indices.push(index);
+        }
+        let alias = match &self.alias {
+            None => None,
+            Some(name) => {
+                Some(args.iter().position(|arg| arg.name == *name).ok_or_else(|| {
+                    Error::new(name.span(), format!("`{name}` is not among the arguments"))
+                })?)
+            }
+        };
+        Ok(Operand {
+            name: self.name.clone(),
+            element: self.element.clone(),
+            dims: indices,
+            alias,
+        })
+    }
+}
+
+impl Parse for Dim {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let name = input.parse()?;
+        let formula = match input.parse::<Option<Token![=]>>()? {
+            Some(_) => Some(input.parse()?),
+            None => None,
+        };
+        Ok(Dim { name, formula })
+    }
+}
+
+impl Parse for RawOperand {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let name = input.parse()?;
+        input.parse::<Token![:]>()?;
+        let element = input.parse()?;
+        let content;
+        bracketed!(content in input);
+        let dims = list(&content)?;
+        let alias = match input.parse::<Option<Token![=]>>()? {
+            Some(_) => Some(input.parse()?),
+            None => None,
+        };
+        Ok(RawOperand { name, element, dims, alias })
+    }
+}
+
+impl Parse for Attr {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let name = input.parse()?;
+        input.parse::<Token![:]>()?;
+        let written: Type = input.parse()?;
+        let coded = input.parse::<Option<Token![as]>>()?.is_some();
+        if coded {
+            let wire: Ident = input.parse()?;
+            if wire != "u8" {
+                return Err(Error::new(wire.span(), "an enum travels `as u8`"));
+            }
+        }
+        let (value, optional) = match option_argument(&written) {
+            Some(inner) => (inner, true),
+            None => (written, false),
+        };
+        Ok(Attr { name, value, optional, coded })
+    }
+}
+
+impl Parse for Requirement {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let condition = input.parse()?;
+        input.parse::<Token![=>]>()?;
+        Ok(Requirement { condition, reason: input.parse()? })
+    }
+}
+
+/// Whether the expression names this identifier anywhere.
+pub(crate) fn mentions(expression: &impl ToTokens, name: &Ident) -> bool {
+    fn search(tokens: TokenStream, name: &Ident) -> bool {
+        tokens.into_iter().any(|token| match token {
+            proc_macro2::TokenTree::Ident(ident) => ident == *name,
+            proc_macro2::TokenTree::Group(group) => search(group.stream(), name),
+            _ => false,
+        })
+    }
+    search(expression.to_token_stream(), name)
+}
+
+/// The source text of a piece of syntax, for comparisons and messages.
+pub(crate) fn text(syntax: &impl ToTokens) -> String {
+    let mut spaced = syntax.to_token_stream().to_string();
+    for (wide, narrow) in [
+        (" (", "("),
+        ("( ", "("),
+        (" )", ")"),
+        (" ,", ","),
+        (" . ", "."),
+        (" :: ", "::"),
+        ("& ", "&"),
+    ] {
+        spaced = spaced.replace(wide, narrow);
+    }
+    spaced
+}
+
+fn list<T: Parse>(input: ParseStream<'_>) -> Result<Vec<T>> {
+    Ok(Punctuated::<T, Token![,]>::parse_terminated(input)?.into_iter().collect())
+}
+
+fn option_argument(written: &Type) -> Option<Type> {
+    let Type::Path(path) = written else { return None };
+    let segment = path.path.segments.last().filter(|segment| segment.ident == "Option")?;
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+    match arguments.args.first() {
+        Some(GenericArgument::Type(inner)) => Some(inner.clone()),
+        _ => None,
+    }
+}
+
+fn refuse_duplicates<'a>(names: impl Iterator<Item = &'a Ident>) -> Result<()> {
+    let mut seen: Vec<&Ident> = Vec::new();
+    for name in names {
+        if name == "batch" {
+            return Err(Error::new(name.span(), "`batch` is the product of the leading dims"));
+        }
+        if seen.contains(&name) {
+            return Err(Error::new(name.span(), format!("`{name}` is declared twice")));
+        }
+        seen.push(name);
+    }
+    Ok(())
+}

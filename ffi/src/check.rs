@@ -1,0 +1,276 @@
+//! What is wrong with a call, or which shapes its results have: a signature read as data.
+//!
+//! The decoder that `signature!` generates says yes or no; this says why, and answers the same
+//! question before there are buffers (`Given::rets` absent: infer the results).
+
+use std::fmt::Write;
+
+use crate::data_type::DataType;
+use crate::frame::{Frame, dims};
+use crate::signature::{Operand, Signature};
+use crate::sys;
+use crate::value::Value;
+
+/// Element type and dimensions of a buffer, leading ones included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// The element type.
+    pub dtype: DataType,
+    /// All dimensions.
+    pub dims: Vec<i64>,
+}
+
+/// A call as far as it is known.
+#[derive(Default)]
+pub struct Given<'a> {
+    /// The arguments; None: not a buffer.
+    pub args: Vec<Option<Shape>>,
+    /// The results, or None to infer them.
+    pub rets: Option<Vec<Option<Shape>>>,
+    /// Names and values of the attributes.
+    pub attrs: Vec<(String, Value<'a>)>,
+    /// Values for dimensions that no argument fixes.
+    pub dims: Vec<(String, i64)>,
+}
+
+impl<'f> Given<'f> {
+    /// What a frame holds.
+    pub fn from_frame(frame: Frame<'f>) -> Self {
+        let shape = |buffer: &sys::XLA_FFI_Buffer| Shape {
+            dtype: DataType::from_code(buffer.dtype),
+            dims: dims(buffer).to_vec(),
+        };
+        let args = (0..frame.arg_count()).map(|index| frame.arg_buffer(index).map(shape));
+        let rets = (0..frame.ret_count()).map(|index| frame.ret_buffer(index).map(shape));
+        let name = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Given {
+            args: args.collect(),
+            rets: Some(rets.collect()),
+            attrs: frame.attributes().all().map(|(key, value)| (name(key), value)).collect(),
+            dims: Vec::new(),
+        }
+    }
+}
+
+impl Signature {
+    /// The shapes of the results, or every mismatch, each a phrase that names the operand, what was
+    /// expected and what came.
+    pub fn check(&self, given: &Given<'_>) -> Result<Vec<Shape>, Vec<String>> {
+        let mut check = Check {
+            signature: self,
+            given,
+            leading: None,
+            dims: vec![None; self.dims.len()],
+            attrs: vec![None; self.attrs.len()],
+            mismatches: Vec::new(),
+        };
+        check.counts();
+        check.attributes();
+        check.bind();
+        check.operands();
+        check.requirements();
+        let rets = check.results();
+        if check.mismatches.is_empty() { Ok(rets) } else { Err(check.mismatches) }
+    }
+}
+
+struct Check<'a> {
+    signature: &'a Signature,
+    given: &'a Given<'a>,
+    leading: Option<&'a [i64]>,
+    dims: Vec<Option<i64>>,
+    attrs: Vec<Option<Value<'a>>>,
+    mismatches: Vec<String>,
+}
+
+impl<'a> Check<'a> {
+    fn counts(&mut self) {
+        let rets = self.given.rets.as_ref().map(Vec::len);
+        let counts = [
+            ("arguments", self.signature.args, Some(self.given.args.len())),
+            ("results", self.signature.rets, rets),
+        ];
+        for (what, expected, got) in counts {
+            let Some(got) = got else { continue };
+            if got != expected.len() {
+                let names: Vec<&str> = expected.iter().map(|operand| operand.name).collect();
+                let (count, names) = (expected.len(), names.join(", "));
+                self.mismatches.push(format!("expected {count} {what} ({names}), got {got}"));
+            }
+        }
+    }
+
+    fn attributes(&mut self) {
+        for (index, attr) in self.signature.attrs.iter().enumerate() {
+            let found = self.given.attrs.iter().find(|(name, _)| name == attr.name);
+            match found {
+                Some((_, value)) if (attr.accepts)(*value) => self.attrs[index] = Some(*value),
+                None if attr.optional => {}
+                _ => {
+                    let got = found.map_or("nothing".to_owned(), |(_, value)| value.describe());
+                    let (name, expected) = (attr.name, attr.expected());
+                    self.mismatches
+                        .push(format!("attribute `{name}`: expected {expected}, got {got}"));
+                }
+            }
+        }
+        let known: Vec<&str> = self.signature.attrs.iter().map(|attr| attr.name).collect();
+        for (name, value) in &self.given.attrs {
+            if !known.contains(&name.as_str()) {
+                let expected = match known.as_slice() {
+                    [] => "no attributes".to_owned(),
+                    names => format!("only {}", names.join(", ")),
+                };
+                let got = value.describe();
+                self.mismatches
+                    .push(format!("attribute `{name}`: expected {expected}, got {got} as well"));
+            }
+        }
+    }
+
+    /// Fixes the leading dimensions and every dimension, by its first operand or by its formula.
+    fn bind(&mut self) {
+        for (name, value) in &self.given.dims {
+            match self.signature.dims.iter().position(|dim| dim.name == name) {
+                Some(index) => self.dims[index] = Some(*value),
+                None => {
+                    let known: Vec<&str> = self.signature.dims.iter().map(|dim| dim.name).collect();
+                    let known = known.join(", ");
+                    self.mismatches.push(format!("dimension `{name}`: expected one of {known}"));
+                }
+            }
+        }
+        let rets = self.given.rets.iter().flatten();
+        let operands = self.signature.args.iter().zip(&self.given.args);
+        for (operand, shape) in operands.chain(self.signature.rets.iter().zip(rets)) {
+            let Some(shape) = shape else { continue };
+            let Some(outer) = shape.dims.len().checked_sub(operand.dims.len()) else { continue };
+            let (outer, own) = shape.dims.split_at(outer);
+            self.leading.get_or_insert(outer);
+            for (dim, value) in operand.dims.iter().zip(own) {
+                if self.signature.dims[*dim].formula.is_none() {
+                    self.dims[*dim].get_or_insert(*value);
+                }
+            }
+        }
+        for (index, dim) in self.signature.dims.iter().enumerate() {
+            if let Some(formula) = &dim.formula {
+                let value = (formula.evaluate)(&self.dims, &self.attrs);
+                if let (Some(given), Some(value)) = (self.dims[index], value)
+                    && given != value
+                {
+                    let (name, text) = (dim.name, formula.text);
+                    self.mismatches.push(format!(
+                        "dimension `{name}`: expected {text} = {value}, got {given}"
+                    ));
+                }
+                self.dims[index] = value.or(self.dims[index]);
+            }
+        }
+    }
+
+    fn operands(&mut self) {
+        let lists = [
+            ("argument", self.signature.args, Some(&self.given.args)),
+            ("result", self.signature.rets, self.given.rets.as_ref()),
+        ];
+        for (what, operands, shapes) in lists {
+            let shapes = shapes.into_iter().flatten();
+            for (index, (operand, shape)) in operands.iter().zip(shapes).enumerate() {
+                let name = operand.name;
+                let expected = || self.expected(operand);
+                let problem = match shape {
+                    None => format!("expected {}, got no buffer", expected()),
+                    Some(shape) if !self.fits(operand, shape) => {
+                        format!("expected {}, got {}", expected(), shape_text(shape))
+                    }
+                    Some(shape) if !addressable(shape) => {
+                        format!("{} is larger than an address space", shape_text(shape))
+                    }
+                    Some(_) => continue,
+                };
+                self.mismatches.push(format!("{what} {index} `{name}`: {problem}"));
+            }
+        }
+    }
+
+    fn fits(&self, operand: &Operand, shape: &Shape) -> bool {
+        let Some(outer) = shape.dims.len().checked_sub(operand.dims.len()) else { return false };
+        let (outer, own) = shape.dims.split_at(outer);
+        shape.dtype == operand.dtype
+            && self.leading.is_none_or(|leading| leading == outer)
+            && shape.dims.iter().all(|dim| *dim >= 0)
+            && operand.dims.iter().zip(own).all(|(dim, value)| {
+                self.dims[*dim].is_none_or(|expected| expected == *value)
+            })
+    }
+
+    /// `f64 [5, m=4, n=3]`, as far as the dimensions are known.
+    fn expected(&self, operand: &Operand) -> String {
+        let mut parts: Vec<String> = match self.leading {
+            Some(leading) => leading.iter().map(i64::to_string).collect(),
+            None => vec!["…".to_owned()],
+        };
+        for dim in operand.dims {
+            let name = self.signature.dims[*dim].name;
+            parts.push(match (self.dims[*dim], &self.signature.dims[*dim].formula) {
+                (Some(value), None) => format!("{name}={value}"),
+                (Some(value), Some(formula)) => format!("{name}={}={value}", formula.text),
+                (None, _) => name.to_owned(),
+            });
+        }
+        format!("{} [{}]", operand.dtype, parts.join(", "))
+    }
+
+    fn requirements(&mut self) {
+        for requirement in self.signature.requirements {
+            if (requirement.holds)(&self.dims, &self.attrs) == Some(false) {
+                let mut message = format!("expected {}, got ", requirement.reason);
+                for (position, dim) in requirement.dims.iter().enumerate() {
+                    let comma = if position == 0 { "" } else { ", " };
+                    let name = self.signature.dims[*dim].name;
+                    let value = self.dims[*dim].unwrap_or(-1);
+                    // Writing to a String cannot fail.
+                    let _ = write!(message, "{comma}{name}={value}");
+                }
+                self.mismatches.push(message);
+            }
+        }
+    }
+
+    /// The shapes that the results must have.
+    fn results(&mut self) -> Vec<Shape> {
+        let leading = self.leading.unwrap_or(&[]);
+        let mut shapes = Vec::new();
+        for ret in self.signature.rets {
+            let mut dims = leading.to_vec();
+            for dim in ret.dims {
+                match self.dims[*dim] {
+                    Some(value) => dims.push(value),
+                    None if self.mismatches.is_empty() => {
+                        let (name, result) = (self.signature.dims[*dim].name, ret.name);
+                        self.mismatches.push(format!(
+                            "dimension `{name}` of result `{result}`: no argument fixes it, pass it"
+                        ));
+                    }
+                    None => {}
+                }
+            }
+            shapes.push(Shape { dtype: ret.dtype, dims });
+        }
+        shapes
+    }
+}
+
+fn shape_text(shape: &Shape) -> String {
+    let dims: Vec<String> = shape.dims.iter().map(i64::to_string).collect();
+    format!("{} [{}]", shape.dtype, dims.join(", "))
+}
+
+/// Whether a slice can hold this shape; 16 bytes is the largest element.
+fn addressable(shape: &Shape) -> bool {
+    let size = shape.dims.iter().try_fold(16_isize, |size, dim| {
+        size.checked_mul(isize::try_from(*dim).ok()?)
+    });
+    size.is_some()
+}

@@ -1,0 +1,34 @@
+//! What a handler may ask of the host during a call.
+
+use std::marker::PhantomData;
+
+use crate::pool::ThreadPool;
+use crate::sys;
+
+/// The execution context of one call, valid for `'f`.
+pub struct Context<'f> {
+    api: *const sys::XLA_FFI_Api,
+    context: *mut sys::XLA_FFI_InvokeContext,
+    call: PhantomData<&'f sys::XLA_FFI_CallFrame>,
+}
+
+// SAFETY: the functions of the C API that take a context may be called from any thread.
+unsafe impl Sync for Context<'_> {}
+
+impl<'f> Context<'f> {
+    /// # Safety
+    /// Both pointers are null or the host's, valid for `'f`.
+    #[inline(always)]
+    pub(crate) unsafe fn new(
+        api: *const sys::XLA_FFI_Api,
+        context: *mut sys::XLA_FFI_InvokeContext,
+    ) -> Self {
+        Context { api, context, call: PhantomData }
+    }
+
+    /// The host's thread pool; of one thread where the host has none.
+    pub fn thread_pool(&self) -> ThreadPool<'f> {
+        // SAFETY: the pointers are the host's and valid for 'f (Context::new).
+        unsafe { ThreadPool::new(self.api, self.context) }
+    }
+}

@@ -1,0 +1,127 @@
+//! Errors of a handler, and their way into XLA.
+
+use std::ffi::CString;
+use std::fmt;
+use std::mem::offset_of;
+
+use crate::sys;
+
+/// XLA's status codes, without OK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+#[non_exhaustive]
+pub enum ErrorCode {
+    /// The operation was cancelled.
+    Cancelled = sys::XLA_FFI_Error_Code_CANCELLED,
+    /// No better code applies.
+    Unknown = sys::XLA_FFI_Error_Code_UNKNOWN,
+    /// The call does not fit the handler.
+    InvalidArgument = sys::XLA_FFI_Error_Code_INVALID_ARGUMENT,
+    /// Not done in time.
+    DeadlineExceeded = sys::XLA_FFI_Error_Code_DEADLINE_EXCEEDED,
+    /// Something named does not exist.
+    NotFound = sys::XLA_FFI_Error_Code_NOT_FOUND,
+    /// Something to be made exists.
+    AlreadyExists = sys::XLA_FFI_Error_Code_ALREADY_EXISTS,
+    /// Not allowed.
+    PermissionDenied = sys::XLA_FFI_Error_Code_PERMISSION_DENIED,
+    /// Out of memory or of another resource.
+    ResourceExhausted = sys::XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
+    /// The system is not in the state that the call needs.
+    FailedPrecondition = sys::XLA_FFI_Error_Code_FAILED_PRECONDITION,
+    /// Aborted.
+    Aborted = sys::XLA_FFI_Error_Code_ABORTED,
+    /// A value outside its range.
+    OutOfRange = sys::XLA_FFI_Error_Code_OUT_OF_RANGE,
+    /// Not implemented, on purpose.
+    Unimplemented = sys::XLA_FFI_Error_Code_UNIMPLEMENTED,
+    /// A bug of the handler.
+    Internal = sys::XLA_FFI_Error_Code_INTERNAL,
+    /// A library or device that is missing.
+    Unavailable = sys::XLA_FFI_Error_Code_UNAVAILABLE,
+    /// Data was lost.
+    DataLoss = sys::XLA_FFI_Error_Code_DATA_LOSS,
+    /// No valid credentials.
+    Unauthenticated = sys::XLA_FFI_Error_Code_UNAUTHENTICATED,
+}
+
+/// Why a call failed: a status code and a sentence for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    code: ErrorCode,
+    message: String,
+}
+
+impl Error {
+    /// An error with this code and message.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Error { code, message: message.into() }
+    }
+
+    /// The call does not fit the handler.
+    pub fn invalid_argument(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidArgument, message)
+    }
+
+    /// A bug of the handler.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Internal, message)
+    }
+
+    /// The status code.
+    pub fn code(&self) -> ErrorCode {
+        self.code
+    }
+
+    /// The message.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The same error with `name: ` in front.
+    pub(crate) fn of(self, name: &str) -> Self {
+        Error { code: self.code, message: format!("{name}: {}", self.message) }
+    }
+
+    /// Hands the error to the host, which owns what is returned. Null, which XLA reads as success,
+    /// only where the host offers no way to make an error: it has no function table.
+    ///
+    /// # Safety
+    /// `api` is null or a host's function table, valid for this call.
+    pub(crate) unsafe fn into_host(self, api: *const sys::XLA_FFI_Api) -> *mut sys::XLA_FFI_Error {
+        // SAFETY: the caller guarantees that a non-null table is readable up to its struct_size.
+        let create = unsafe {
+            let end = offset_of!(sys::XLA_FFI_Api, XLA_FFI_Error_Create) + size_of::<usize>();
+            if api.is_null() || !sys::reaches((*api).struct_size, end) {
+                None
+            } else {
+                (*api).XLA_FFI_Error_Create
+            }
+        };
+        let Some(create) = create else { return std::ptr::null_mut() };
+        // A C string ends at its first NUL.
+        let message = CString::new(self.message.replace('\0', "\\0")).unwrap_or_default();
+        let mut args = sys::XLA_FFI_Error_Create_Args {
+            struct_size: struct_size(sys::XLA_FFI_Error_Create_Args_STRUCT_SIZE),
+            extension_start: std::ptr::null_mut(),
+            message: message.as_ptr(),
+            errc: self.code as u32,
+        };
+        // SAFETY: a function of the host's table, called with the struct it asks for; it copies
+        // the message.
+        unsafe { create(&raw mut args) }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A struct size of the C API as a `usize`. Sizes of structs fit.
+pub(crate) const fn struct_size(size: u32) -> usize {
+    size as usize
+}

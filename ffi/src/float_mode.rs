@@ -1,0 +1,111 @@
+//! The processor's floating-point mode: XLA calls handlers with denormals flushed to zero.
+
+/// IEEE arithmetic (round to nearest, gradual underflow, no traps) until dropped; then the mode
+/// found before, exception flags included.
+#[derive(Debug)]
+pub struct IeeeMode {
+    found: Register,
+}
+
+impl IeeeMode {
+    /// Switches this thread to IEEE arithmetic.
+    #[inline(always)]
+    pub fn enter() -> Self {
+        let found = read();
+        write(IEEE);
+        IeeeMode { found }
+    }
+}
+
+impl Drop for IeeeMode {
+    #[inline(always)]
+    fn drop(&mut self) {
+        write(self.found);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod register {
+    //! MXCSR: all exceptions masked, round to nearest, neither FTZ nor DAZ.
+    use std::arch::asm;
+
+    pub(super) type Register = u32;
+    pub(super) const IEEE: Register = 0x1f80;
+
+    #[inline(always)]
+    pub(super) fn read() -> Register {
+        let mut value: Register = 0;
+        // SAFETY: stores MXCSR to a local.
+        unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut value, options(nostack, preserves_flags)) };
+        value
+    }
+
+    #[inline(always)]
+    pub(super) fn write(value: Register) {
+        // SAFETY: IEEE, or a value that this register held: no reserved bit is set.
+        unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack, preserves_flags)) };
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod register {
+    //! FPCR: zero is IEEE arithmetic.
+    use std::arch::asm;
+
+    pub(super) type Register = u64;
+    pub(super) const IEEE: Register = 0;
+
+    #[inline(always)]
+    pub(super) fn read() -> Register {
+        let value: Register;
+        // SAFETY: reads a register.
+        unsafe { asm!("mrs {}, fpcr", out(reg) value, options(nomem, nostack, preserves_flags)) };
+        value
+    }
+
+    #[inline(always)]
+    pub(super) fn write(value: Register) {
+        // SAFETY: IEEE, or a value that this register held.
+        unsafe { asm!("msr fpcr, {}", in(reg) value, options(nostack, preserves_flags)) };
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod register {
+    //! Nothing is known of other processors' modes: left as found.
+    pub(super) type Register = ();
+    pub(super) const IEEE: Register = ();
+
+    pub(super) fn read() -> Register {}
+
+    pub(super) fn write(_: Register) {}
+}
+
+use register::{IEEE, Register, read, write};
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::{IeeeMode, read, write};
+
+    /// FTZ and DAZ, as XLA sets them.
+    const FLUSHING: u32 = 0x9fc0;
+
+    #[test]
+    fn denormals_survive_inside_and_the_mode_comes_back() {
+        let before = read();
+        write(FLUSHING);
+        let half = std::hint::black_box(0.5_f64);
+        let tiny = std::hint::black_box(f64::MIN_POSITIVE);
+        let outside = std::hint::black_box(tiny * half);
+        let inside = {
+            let _mode = IeeeMode::enter();
+            std::hint::black_box(tiny * half)
+        };
+        // The product may have set exception flags, the low six bits.
+        let after = read() & !0x3f;
+        write(before);
+        assert!(outside == 0.0, "the processor flushes in this mode: {outside:e}");
+        assert!(inside == f64::MIN_POSITIVE / 2.0);
+        assert!(after == FLUSHING & !0x3f);
+    }
+}

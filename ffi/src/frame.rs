@@ -1,0 +1,333 @@
+//! The call frame: unsafe reading of what XLA passes, behind checks that only say yes or no.
+//!
+//! Everything here trusts the host's pointers and nothing else: counts, types, ranks and sizes are
+//! compared before use. What is wrong with a frame is said elsewhere (`check`).
+
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use crate::data_type::{DataType, Element};
+use crate::sys;
+use crate::value::{Scalar, Value};
+
+/// The frame of one call, valid for `'f`.
+#[derive(Clone, Copy)]
+pub struct Frame<'f> {
+    raw: &'f sys::XLA_FFI_CallFrame,
+}
+
+impl<'f> Frame<'f> {
+    /// # Safety
+    /// The frame and all that it points to obey the C API and live for `'f`; nobody else writes to
+    /// the results, or to arguments that share their memory, during `'f`.
+    pub unsafe fn new(raw: &'f sys::XLA_FFI_CallFrame) -> Self {
+        Frame { raw }
+    }
+
+    pub(crate) fn raw(self) -> &'f sys::XLA_FFI_CallFrame {
+        self.raw
+    }
+
+    /// Whether the call has so many arguments and results.
+    #[inline(always)]
+    pub fn has_counts(self, args: usize, rets: usize) -> bool {
+        self.arg_count() == args && self.ret_count() == rets
+    }
+
+    /// Number of arguments.
+    #[inline(always)]
+    pub fn arg_count(self) -> usize {
+        usize::try_from(self.raw.args.size).unwrap_or(0)
+    }
+
+    /// Number of results.
+    #[inline(always)]
+    pub fn ret_count(self) -> usize {
+        usize::try_from(self.raw.rets.size).unwrap_or(0)
+    }
+
+    /// Argument `index` as a buffer of `T` whose last `R` dimensions are its own, if it is one and
+    /// its leading dimensions are those bound before. Binds them if none were.
+    #[inline(always)]
+    pub fn arg<T: Element, const R: usize>(
+        self,
+        index: usize,
+        leading: &mut Leading<'f>,
+    ) -> Option<Raw<'f, T, R>> {
+        Raw::new(self.arg_buffer(index)?, leading)
+    }
+
+    /// Result `index`, as [`Frame::arg`].
+    #[inline(always)]
+    pub fn ret<T: Element, const R: usize>(
+        self,
+        index: usize,
+        leading: &mut Leading<'f>,
+    ) -> Option<Raw<'f, T, R>> {
+        Raw::new(self.ret_buffer(index)?, leading)
+    }
+
+    /// The element type of the first argument, if it is a buffer.
+    #[inline(always)]
+    pub fn first_dtype(self) -> Option<DataType> {
+        Some(DataType::from_code(self.arg_buffer(0)?.dtype))
+    }
+
+    #[inline(always)]
+    pub(crate) fn arg_buffer(self, index: usize) -> Option<&'f sys::XLA_FFI_Buffer> {
+        let args = &self.raw.args;
+        if index >= self.arg_count() {
+            return None;
+        }
+        // SAFETY: index < size, so both arrays have this entry (Frame::new's contract), and an
+        // entry of type BUFFER points to a buffer.
+        unsafe {
+            (*args.types.add(index) == sys::XLA_FFI_ArgType_BUFFER)
+                .then(|| &*(*args.args.add(index)).cast::<sys::XLA_FFI_Buffer>())
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn ret_buffer(self, index: usize) -> Option<&'f sys::XLA_FFI_Buffer> {
+        let rets = &self.raw.rets;
+        if index >= self.ret_count() {
+            return None;
+        }
+        // SAFETY: as for arguments.
+        unsafe {
+            (*rets.types.add(index) == sys::XLA_FFI_RetType_BUFFER)
+                .then(|| &*(*rets.rets.add(index)).cast::<sys::XLA_FFI_Buffer>())
+        }
+    }
+
+    /// The attributes, in the order of their names.
+    #[inline(always)]
+    pub fn attributes(self) -> Attributes<'f> {
+        let attrs = &self.raw.attrs;
+        Attributes { attrs, next: 0, count: usize::try_from(attrs.size).unwrap_or(0) }
+    }
+}
+
+/// The dimensions of a buffer.
+#[inline(always)]
+pub(crate) fn dims(buffer: &sys::XLA_FFI_Buffer) -> &[i64] {
+    match usize::try_from(buffer.rank) {
+        // SAFETY: a buffer of positive rank has that many dimensions (Frame::new's contract).
+        Ok(rank @ 1..) => unsafe { std::slice::from_raw_parts(buffer.dims, rank) },
+        _ => &[],
+    }
+}
+
+/// The leading dimensions that all operands of a call share.
+pub struct Leading<'f> {
+    dims: Option<&'f [i64]>,
+}
+
+impl<'f> Leading<'f> {
+    /// No operand seen yet.
+    #[inline(always)]
+    pub fn unbound() -> Self {
+        Leading { dims: None }
+    }
+
+    /// Their product; None if it does not fit.
+    #[inline(always)]
+    pub fn size(&self) -> Option<usize> {
+        product(self.dims.unwrap_or(&[]))
+    }
+
+    #[inline(always)]
+    fn admit(&mut self, dims: &'f [i64]) -> bool {
+        match self.dims {
+            None => {
+                self.dims = Some(dims);
+                true
+            }
+            // A loop, not a slice comparison: for the usual zero to two dimensions it beats memcmp.
+            Some(bound) => {
+                bound.len() == dims.len() && bound.iter().zip(dims).all(|(a, b)| a == b)
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn product(dims: &[i64]) -> Option<usize> {
+    dims.iter().try_fold(1_usize, |size, dim| size.checked_mul(usize::try_from(*dim).ok()?))
+}
+
+/// A buffer of `T` whose own dimensions, the last `R`, are known.
+#[derive(Clone, Copy)]
+pub struct Raw<'f, T, const R: usize> {
+    /// The buffer's own dimensions.
+    pub dims: [i64; R],
+    data: *mut T,
+    borrow: PhantomData<&'f [T]>,
+}
+
+impl<'f, T: Element, const R: usize> Raw<'f, T, R> {
+    #[inline(always)]
+    fn new(buffer: &'f sys::XLA_FFI_Buffer, leading: &mut Leading<'f>) -> Option<Self> {
+        if buffer.dtype != T::DTYPE.code() {
+            return None;
+        }
+        let dims = dims(buffer);
+        let (outer, own) = dims.split_last_chunk::<R>()?;
+        if !leading.admit(outer) {
+            return None;
+        }
+        Some(Raw { dims: *own, data: buffer.data.cast(), borrow: PhantomData })
+    }
+
+    /// Number of elements in `batch` problems; None where a slice cannot be so long.
+    #[inline(always)]
+    fn len(&self, batch: usize) -> Option<usize> {
+        let len = product(&self.dims)?.checked_mul(batch)?;
+        let bytes = len.checked_mul(size_of::<T>())?;
+        (isize::try_from(bytes).is_ok() && self.data.is_aligned()).then_some(len)
+    }
+
+    /// The start of the data; XLA may pass any pointer for an empty buffer.
+    #[inline(always)]
+    fn start(&self, len: usize) -> Option<*mut T> {
+        match (len, self.data.is_null()) {
+            (0, _) => Some(NonNull::dangling().as_ptr()),
+            (_, false) => Some(self.data),
+            (_, true) => None,
+        }
+    }
+
+    /// The elements of `batch` problems.
+    ///
+    /// # Safety
+    /// This is an argument of a call, and no mutable slice of its memory exists.
+    #[inline(always)]
+    pub unsafe fn slice(self, batch: usize) -> Option<&'f [T]> {
+        let len = self.len(batch)?;
+        // SAFETY: XLA's buffers hold the elements of their dimensions; the caller excludes writers.
+        Some(unsafe { std::slice::from_raw_parts(self.start(len)?, len) })
+    }
+
+    /// The elements of `batch` problems, to be written.
+    ///
+    /// # Safety
+    /// This is a result of a call, and no other slice of its memory exists.
+    #[inline(always)]
+    pub unsafe fn slice_mut(self, batch: usize) -> Option<&'f mut [T]> {
+        let len = self.len(batch)?;
+        // SAFETY: as above; a result belongs to the handler alone.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.start(len)?, len) })
+    }
+
+    /// This result together with the argument whose memory it may share.
+    ///
+    /// # Safety
+    /// As for [`Raw::slice`] of `argument` and [`Raw::slice_mut`] of this.
+    #[inline(always)]
+    pub unsafe fn in_out(self, argument: Raw<'f, T, R>, batch: usize) -> Option<InOut<'f, T>> {
+        // XLA shares all of the memory or none of it.
+        let shared = std::ptr::eq(self.data, argument.data);
+        // SAFETY: the caller's promise; where both are the same memory, only one slice is made.
+        unsafe {
+            let src = if shared { None } else { Some(argument.slice(batch)?) };
+            Some(InOut { src, dst: self.slice_mut(batch)? })
+        }
+    }
+}
+
+/// An argument and the result that may share its memory.
+#[derive(Debug)]
+pub struct InOut<'f, T> {
+    /// The argument, where it lies elsewhere; None: it already lies in `dst`.
+    pub src: Option<&'f [T]>,
+    /// The result, of the same length.
+    pub dst: &'f mut [T],
+}
+
+impl<'f, T: Copy> InOut<'f, T> {
+    /// The result, holding the argument's values: copies if they lie elsewhere.
+    pub fn initialized(self) -> &'f mut [T] {
+        if let Some(src) = self.src {
+            self.dst.copy_from_slice(src);
+        }
+        self.dst
+    }
+}
+
+/// A walk over the attributes in the order of their names.
+#[derive(Clone, Copy)]
+pub struct Attributes<'f> {
+    attrs: &'f sys::XLA_FFI_Attrs,
+    next: usize,
+    count: usize,
+}
+
+impl<'f> Attributes<'f> {
+    /// The value of the next attribute, if it has this name.
+    #[inline(always)]
+    pub fn required(&mut self, name: &str) -> Option<Value<'f>> {
+        if self.next >= self.count || self.name(self.next) != name.as_bytes() {
+            return None;
+        }
+        self.next += 1;
+        Some(self.value(self.next - 1))
+    }
+
+    /// The same; None says that the attribute is absent.
+    #[inline(always)]
+    pub fn optional(&mut self, name: &str) -> Option<Value<'f>> {
+        self.required(name)
+    }
+
+    /// Whether every attribute was read.
+    #[inline(always)]
+    pub fn exhausted(&self) -> bool {
+        self.next == self.count
+    }
+
+    /// All names and values.
+    pub fn all(self) -> impl Iterator<Item = (&'f [u8], Value<'f>)> {
+        (0..self.count).map(move |index| (self.name(index), self.value(index)))
+    }
+
+    #[inline(always)]
+    fn name(&self, index: usize) -> &'f [u8] {
+        // SAFETY: callers pass index < count, and names are spans (Frame::new's contract).
+        unsafe { bytes(&**self.attrs.names.add(index)) }
+    }
+
+    #[inline(always)]
+    fn value(&self, index: usize) -> Value<'f> {
+        // SAFETY: callers pass index < count, and an entry of a type points to a struct of it.
+        unsafe {
+            let attr = *self.attrs.attrs.add(index);
+            match *self.attrs.types.add(index) {
+                sys::XLA_FFI_AttrType_SCALAR => {
+                    let scalar = &*attr.cast::<sys::XLA_FFI_Scalar>();
+                    let dtype = DataType::from_code(scalar.dtype);
+                    Value::Scalar(Scalar::new(dtype, scalar.value.cast_const().cast()))
+                }
+                sys::XLA_FFI_AttrType_STRING => {
+                    Value::String(bytes(&*attr.cast::<sys::XLA_FFI_ByteSpan>()))
+                }
+                sys::XLA_FFI_AttrType_ARRAY => {
+                    let array = &*attr.cast::<sys::XLA_FFI_Array>();
+                    Value::Array(DataType::from_code(array.dtype), array.size)
+                }
+                sys::XLA_FFI_AttrType_DICTIONARY => Value::Dictionary,
+                other => Value::Unknown(other),
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The span is empty or points to its bytes, which live for `'f`.
+#[inline(always)]
+unsafe fn bytes<'f>(span: &sys::XLA_FFI_ByteSpan) -> &'f [u8] {
+    if span.len == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(span.ptr.cast(), span.len) }
+}

@@ -1,0 +1,214 @@
+//! The C entry point of a handler: frame and version checks, metadata, and what guards the body.
+
+use std::mem::offset_of;
+
+use crate::check::{Given, Shape};
+use crate::context::Context;
+use crate::error::{Error, ErrorCode, struct_size};
+use crate::float_mode::IeeeMode;
+use crate::frame::Frame;
+use crate::signature::Signature;
+use crate::{API_VERSION, panics, sys};
+
+/// A custom-call target with an execute stage.
+pub trait Handler: 'static {
+    /// The target's name, for error messages.
+    const NAME: &'static str;
+
+    /// The calls it accepts. With more than one, the first argument's element type tells which is
+    /// meant.
+    const SIGNATURES: &'static [&'static Signature];
+
+    /// Decodes and runs one call.
+    fn call<'f>(frame: Frame<'f>, context: &Context<'f>) -> Outcome;
+}
+
+/// What became of a call.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The frame fits none of the signatures; the entry point reports why.
+    Mismatch,
+    /// The call ran.
+    Done(Result<(), Error>),
+}
+
+/// The `XLA_FFI_Handler` of `H`.
+///
+/// # Safety
+/// XLA calls this, or someone who keeps the C API's promises about the frame.
+pub unsafe extern "C" fn execute<H: Handler>(
+    frame: *mut sys::XLA_FFI_CallFrame,
+) -> *mut sys::XLA_FFI_Error {
+    // SAFETY: the fields up to `api` are in every frame that was ever defined.
+    let (size, extension, api) =
+        unsafe { ((*frame).struct_size, (*frame).extension_start, (*frame).api) };
+    if !sys::reaches(size, struct_size(sys::XLA_FFI_CallFrame_STRUCT_SIZE)) {
+        // SAFETY: `api` is the host's.
+        return unsafe { refuse(H::NAME, frame_size_error(size), api) };
+    }
+    // SAFETY: an extension, where there is one, starts with its size and type.
+    if !extension.is_null() && unsafe { (*extension).type_ } == sys::XLA_FFI_Extension_Metadata {
+        // SAFETY: the type says which extension it is.
+        return unsafe { answer_metadata(extension.cast(), api) };
+    }
+    // SAFETY: the frame is whole (its size was checked) and valid during this call.
+    let frame = unsafe { Frame::new(&*frame) };
+    if frame.raw().stage != sys::XLA_FFI_ExecutionStage_EXECUTE {
+        // SAFETY: `api` is the host's.
+        return unsafe { refuse(H::NAME, stage_error(frame.raw().stage), api) };
+    }
+    // SAFETY: `api` and `ctx` are the host's and live during this call.
+    let context = unsafe { Context::new(api, frame.raw().ctx) };
+    let outcome = panics::catch(|| {
+        let _mode = IeeeMode::enter();
+        H::call(frame, &context)
+    });
+    match outcome {
+        Ok(Outcome::Done(Ok(()))) => std::ptr::null_mut(),
+        // SAFETY: `api` is the host's.
+        other => unsafe { failure::<H>(other, frame, api) },
+    }
+}
+
+/// The host's error for a call that did not succeed.
+///
+/// # Safety
+/// `api` is the host's function table or null.
+#[cold]
+#[inline(never)]
+unsafe fn failure<H: Handler>(
+    outcome: Result<Outcome, String>,
+    frame: Frame<'_>,
+    api: *const sys::XLA_FFI_Api,
+) -> *mut sys::XLA_FFI_Error {
+    let error = match outcome {
+        Ok(Outcome::Done(Ok(()))) => return std::ptr::null_mut(),
+        Ok(Outcome::Done(Err(error))) => error,
+        Ok(Outcome::Mismatch) => {
+            let explain = || explain(H::SIGNATURES, &Given::from_frame(frame));
+            panics::catch(explain).unwrap_or_else(Error::internal)
+        }
+        Err(panic) => Error::internal(format!("a bug in this handler: {panic}")),
+    };
+    // SAFETY: the caller's promise.
+    unsafe { refuse(H::NAME, error, api) }
+}
+
+/// Why a call fits none of these signatures.
+fn explain(signatures: &[&'static Signature], given: &Given<'_>) -> Error {
+    infer(signatures, given).err().unwrap_or_else(|| {
+        Error::invalid_argument(
+            "a buffer is null or not aligned to its element type, though its shape is right",
+        )
+    })
+}
+
+/// The shapes of a call's results, or INVALID_ARGUMENT with every mismatch, in the words in which
+/// the handler itself would refuse the call. `signatures` as in [`Handler::SIGNATURES`].
+///
+/// # Errors
+/// INVALID_ARGUMENT where the call fits none of the signatures.
+pub fn infer(
+    signatures: &[&'static Signature],
+    given: &Given<'_>,
+) -> Result<Vec<Shape>, Error> {
+    if let Some(signature) = choose(signatures, given) {
+        return signature
+            .check(given)
+            .map_err(|mismatches| Error::invalid_argument(mismatches.join("; ")));
+    }
+    let known = dtype_list(signatures);
+    let name = signatures.first().and_then(|signature| signature.args.first());
+    let name = name.map_or("", |operand| operand.name);
+    let first = given.args.first().and_then(Option::as_ref);
+    let got = first.map_or("no buffer".to_owned(), |shape| shape.dtype.to_string());
+    Err(Error::invalid_argument(format!("argument 0 `{name}`: expected {known}, got {got}")))
+}
+
+/// The signature that a call means: the only one, or the one for its first argument's type.
+fn choose(signatures: &[&'static Signature], given: &Given<'_>) -> Option<&'static Signature> {
+    if let [only] = signatures {
+        return Some(only);
+    }
+    let dtype = given.args.first()?.as_ref()?.dtype;
+    signatures
+        .iter()
+        .find(|signature| signature.args.first().is_some_and(|operand| operand.dtype == dtype))
+        .copied()
+}
+
+/// `f32, f64, c64 or c128`: the first argument's types.
+fn dtype_list(signatures: &[&'static Signature]) -> String {
+    let names: Vec<String> = signatures
+        .iter()
+        .filter_map(|signature| Some(signature.args.first()?.dtype.to_string()))
+        .collect();
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// # Safety
+/// `api` is the host's function table or null.
+#[cold]
+unsafe fn refuse(
+    name: &str,
+    error: Error,
+    api: *const sys::XLA_FFI_Api,
+) -> *mut sys::XLA_FFI_Error {
+    // SAFETY: the caller's promise.
+    unsafe { error.of(name).into_host(api) }
+}
+
+#[cold]
+fn frame_size_error(size: usize) -> Error {
+    let expected = sys::XLA_FFI_CallFrame_STRUCT_SIZE;
+    Error::invalid_argument(format!(
+        "expected an XLA_FFI_CallFrame of at least {expected} bytes, got {size}; \
+         the host's XLA and this library do not fit together"
+    ))
+}
+
+#[cold]
+fn stage_error(stage: sys::XLA_FFI_ExecutionStage) -> Error {
+    let names = ["instantiate", "prepare", "initialize", "execute", "record"];
+    let name = usize::try_from(stage).ok().and_then(|stage| names.get(stage));
+    let name = name.map_or_else(|| format!("stage {stage}"), |name| (*name).to_owned());
+    Error::new(
+        ErrorCode::FailedPrecondition,
+        format!("expected execution stage execute, got {name}"),
+    )
+}
+
+/// Tells the host which API version the handler speaks: the smaller of ours and the host's, so that
+/// no host refuses it as too new. Hosts up to API 0.1 pass no function table here.
+///
+/// # Safety
+/// The extension is a metadata extension, `api` null or the host's function table.
+#[cold]
+unsafe fn answer_metadata(
+    extension: *mut sys::XLA_FFI_Metadata_Extension,
+    api: *const sys::XLA_FFI_Api,
+) -> *mut sys::XLA_FFI_Error {
+    let (major, minor) = API_VERSION;
+    // SAFETY: a non-null table starts with its version; the metadata is the host's to be filled,
+    // of at least the size that API 0.1 gave it, and only fields of that size are written.
+    unsafe {
+        let host = if api.is_null() { 1 } else { (*api).api_version.minor_version };
+        let metadata = (*extension).metadata;
+        let end = offset_of!(sys::XLA_FFI_Metadata, traits) + size_of::<u32>();
+        if metadata.is_null() || !sys::reaches((*metadata).struct_size, end) {
+            let size = if metadata.is_null() { 0 } else { (*metadata).struct_size };
+            return Error::invalid_argument(format!(
+                "expected an XLA_FFI_Metadata of at least {end} bytes, got {size}"
+            ))
+            .into_host(api);
+        }
+        (*metadata).api_version.major_version = major;
+        (*metadata).api_version.minor_version = minor.min(host);
+        (*metadata).traits = 0;
+    }
+    std::ptr::null_mut()
+}

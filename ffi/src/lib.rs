@@ -1,0 +1,76 @@
+//! A typed Rust binding of XLA's FFI C API, for authors of custom-call handlers.
+//!
+//! A handler is declared once, as the shape of its call, and receives plain slices:
+//!
+//! ```
+//! use xla_ffi::{Call, Context, Error, Frame, Handler, Outcome, Signature, signature};
+//!
+//! signature! {
+//!     /// y = α x + y, for any number of leading batch dimensions.
+//!     pub struct Axpy {
+//!         dims  { n }
+//!         args  { x: f32 [n], y: f32 [n] }
+//!         attrs { alpha: f32 }
+//!         rets  { out: f32 [n] = y }
+//!     }
+//! }
+//!
+//! struct AxpyHandler;
+//!
+//! impl Handler for AxpyHandler {
+//!     const NAME: &'static str = "axpy";
+//!     const SIGNATURES: &'static [&'static Signature] = &[Axpy::SIGNATURE];
+//!
+//!     fn call<'f>(frame: Frame<'f>, _: &Context<'f>) -> Outcome {
+//!         let Some(call) = Axpy::decode(frame) else { return Outcome::Mismatch };
+//!         let out = call.out.initialized();
+//!         for (out, x) in out.iter_mut().zip(call.x) {
+//!             *out += call.alpha * x;
+//!         }
+//!         Outcome::Done(Ok(()))
+//!     }
+//! }
+//!
+//! // Register `handler` under "axpy": it is a plain XLA_FFI_Handler.
+//! let handler: xla_ffi::sys::XLA_FFI_Handler = Some(xla_ffi::execute::<AxpyHandler>);
+//! # assert!(handler.is_some());
+//! ```
+//!
+//! What the binding guarantees around the body:
+//! - a call that does not fit is refused with one INVALID_ARGUMENT that lists every mismatch with
+//!   target, operand, expected and got;
+//! - a panic becomes INTERNAL with its message and place; nothing unwinds into XLA or is printed;
+//! - the body runs in IEEE arithmetic (XLA calls with denormals flushed), and the caller's
+//!   floating-point mode is restored;
+//! - arguments that share memory with a result are one [`InOut`], never `&` and `&mut` of the same
+//!   memory;
+//! - one binary serves every host from API 0.1 on: the version announced is the smaller of ours and
+//!   the host's.
+
+mod check;
+mod context;
+mod data_type;
+mod error;
+mod float_mode;
+mod frame;
+mod handler;
+mod panics;
+mod pool;
+mod signature;
+pub mod sys;
+mod value;
+
+pub use check::{Given, Shape};
+pub use context::Context;
+pub use data_type::{DataType, Element};
+pub use error::{Error, ErrorCode};
+pub use float_mode::IeeeMode;
+pub use frame::{Attributes, Frame, InOut, Leading, Raw};
+pub use handler::{Handler, Outcome, execute, infer};
+pub use pool::ThreadPool;
+pub use signature::{Attr, Call, Code, Dim, Formula, Operand, Requirement, Signature};
+pub use value::{Attribute, Scalar, Value, decode_code};
+pub use xla_ffi_macros::signature;
+
+/// The XLA FFI API version this crate was written against.
+pub const API_VERSION: (i32, i32) = (0, 5);

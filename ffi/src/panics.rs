@@ -1,0 +1,51 @@
+//! Panics of a handler: caught, silent, and reported with their place.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+
+thread_local! {
+    /// How many `catch` calls are on this thread's stack.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// What the hook saw last inside one.
+    static SEEN: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Runs `body`; a panic becomes its message and place instead of unwinding or printing.
+#[inline(always)]
+pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(install_hook);
+    DEPTH.set(DEPTH.get() + 1);
+    let outcome = panic::catch_unwind(AssertUnwindSafe(body));
+    DEPTH.set(DEPTH.get() - 1);
+    outcome.map_err(|payload| {
+        SEEN.with_borrow_mut(Option::take).unwrap_or_else(|| message(&*payload))
+    })
+}
+
+/// Panics inside `catch` are remembered instead of printed; all others go on as before.
+#[cold]
+fn install_hook() {
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if DEPTH.get() == 0 {
+            return before(info);
+        }
+        let text = message(info.payload());
+        let text = match info.location() {
+            Some(place) => format!("{text} ({}:{})", place.file(), place.line()),
+            None => text,
+        };
+        SEEN.with_borrow_mut(|seen| *seen = Some(text));
+    }));
+}
+
+fn message(payload: &(dyn Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}

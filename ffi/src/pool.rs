@@ -1,0 +1,209 @@
+//! XLA's thread pool, used so that a full pool can never hang a handler.
+//!
+//! A handler that queues tasks and blocks until they ran can wait for ever: on a pool thread, all
+//! of whose siblings do the same. Here the caller works through the chunks itself; helpers take
+//! chunks from the same counter if and when the pool runs them. The caller waits only for chunks
+//! that a running helper has already claimed. A helper that comes late finds the counter exhausted
+//! and touches nothing but the shared state, which it keeps alive.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use crate::error::struct_size;
+use crate::float_mode::IeeeMode;
+use crate::{panics, sys};
+
+/// The host's thread pool, for the call of which it was asked.
+pub struct ThreadPool<'f> {
+    api: *const sys::XLA_FFI_Api,
+    context: *mut sys::XLA_FFI_InvokeContext,
+    threads: usize,
+    call: PhantomData<&'f sys::XLA_FFI_CallFrame>,
+}
+
+// SAFETY: scheduling on the host's pool is thread-safe in the C API, and `&self` does nothing else.
+unsafe impl Sync for ThreadPool<'_> {}
+
+impl ThreadPool<'_> {
+    /// # Safety
+    /// Both pointers are null or the host's, valid for the call.
+    pub(crate) unsafe fn new(
+        api: *const sys::XLA_FFI_Api,
+        context: *mut sys::XLA_FFI_InvokeContext,
+    ) -> Self {
+        // SAFETY: the caller's promise.
+        let threads = unsafe { thread_count(api, context) };
+        ThreadPool { api, context, threads, call: PhantomData }
+    }
+
+    /// Number of threads in the pool, at least 1.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Calls `body` once for each number below `chunks`, on this thread and on idle threads of the
+    /// pool, in IEEE arithmetic, and returns when all calls have returned.
+    ///
+    /// # Panics
+    /// If a call of `body` panicked, after all claimed chunks have ended.
+    pub fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
+        let helpers = self.threads.min(chunks).saturating_sub(1);
+        if helpers == 0 {
+            return (0..chunks).for_each(body);
+        }
+        // SAFETY: only the lifetime changes. The body is called for claimed chunks only, and this
+        // function does not return before all of those have ended (`Shared::wait`), be it by a
+        // panic: `work` catches it.
+        let body = unsafe {
+            std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(body)
+        };
+        let shared = Arc::new(Shared {
+            body,
+            chunks,
+            next: AtomicUsize::new(0),
+            progress: Mutex::new(Progress { ended: 0, panic: None }),
+            all_ended: Condvar::new(),
+        });
+        for _ in 0..helpers {
+            self.schedule(Arc::clone(&shared));
+        }
+        shared.work();
+        if let Some(message) = shared.wait() {
+            std::panic::resume_unwind(Box::new(message));
+        }
+    }
+
+    /// Queues one helper. That the pool refuses is no error: the caller does the work.
+    fn schedule(&self, shared: Arc<Shared>) {
+        // SAFETY: `threads > 1` only where both slots exist (`thread_count`).
+        let Some(schedule) = (unsafe { (*self.api).XLA_FFI_ThreadPool_Schedule }) else { return };
+        let data = Arc::into_raw(shared);
+        let mut args = sys::XLA_FFI_ThreadPool_Schedule_Args {
+            struct_size: struct_size(sys::XLA_FFI_ThreadPool_Schedule_Args_STRUCT_SIZE),
+            extension_start: std::ptr::null_mut(),
+            ctx: self.context,
+            task: Some(help),
+            data: data.cast_mut().cast(),
+        };
+        // SAFETY: the host's function, called during the call that the context belongs to.
+        let error = unsafe { schedule(&raw mut args) };
+        if !error.is_null() {
+            // SAFETY: a refused task does not run, so the reference is still ours; the error is
+            // ours to destroy.
+            unsafe {
+                drop(Arc::from_raw(data));
+                destroy(self.api, error);
+            }
+        }
+    }
+}
+
+/// What the caller and its helpers share.
+struct Shared {
+    body: &'static (dyn Fn(usize) + Sync),
+    chunks: usize,
+    /// The next chunk to be claimed.
+    next: AtomicUsize,
+    progress: Mutex<Progress>,
+    all_ended: Condvar,
+}
+
+struct Progress {
+    ended: usize,
+    panic: Option<String>,
+}
+
+impl Shared {
+    /// Claims and runs chunks until there are none.
+    fn work(&self) {
+        let mut ended = 0;
+        let mut panic = None;
+        loop {
+            let chunk = self.next.fetch_add(1, Ordering::Relaxed);
+            if chunk >= self.chunks {
+                break;
+            }
+            if let Err(message) = panics::catch(|| (self.body)(chunk)) {
+                panic = Some(message);
+            }
+            ended += 1;
+        }
+        if ended > 0 {
+            let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+            progress.ended += ended;
+            progress.panic = progress.panic.take().or(panic);
+            if progress.ended == self.chunks {
+                self.all_ended.notify_all();
+            }
+        }
+    }
+
+    /// Waits for the chunks that helpers have claimed; the first panic's message, if any.
+    fn wait(&self) -> Option<String> {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        while progress.ended < self.chunks {
+            progress =
+                self.all_ended.wait(progress).unwrap_or_else(PoisonError::into_inner);
+        }
+        progress.panic.take()
+    }
+}
+
+/// A helper's task.
+unsafe extern "C" fn help(data: *mut c_void) {
+    // SAFETY: `schedule` passed a reference that this task owns.
+    let shared = unsafe { Arc::from_raw(data.cast_const().cast::<Shared>()) };
+    let _mode = IeeeMode::enter();
+    shared.work();
+}
+
+/// Number of threads of the host's pool; 1 where it has no pool or no way to use it.
+///
+/// # Safety
+/// Both pointers are null or the host's.
+unsafe fn thread_count(
+    api: *const sys::XLA_FFI_Api,
+    context: *mut sys::XLA_FFI_InvokeContext,
+) -> usize {
+    let end = offset_of!(sys::XLA_FFI_Api, XLA_FFI_ThreadPool_NumThreads) + size_of::<usize>();
+    // SAFETY: a non-null table is readable up to its struct_size.
+    let count = unsafe {
+        if api.is_null() || context.is_null() || !sys::reaches((*api).struct_size, end) {
+            return 1;
+        }
+        (*api).XLA_FFI_ThreadPool_NumThreads
+    };
+    let Some(count) = count else { return 1 };
+    let mut threads = 1_i64;
+    let mut args = sys::XLA_FFI_ThreadPool_NumThreads_Args {
+        struct_size: struct_size(sys::XLA_FFI_ThreadPool_NumThreads_Args_STRUCT_SIZE),
+        extension_start: std::ptr::null_mut(),
+        ctx: context,
+        num_threads: &raw mut threads,
+    };
+    // SAFETY: the host's function with the struct it asks for.
+    let error = unsafe { count(&raw mut args) };
+    if !error.is_null() {
+        // SAFETY: the error is ours to destroy.
+        unsafe { destroy(api, error) };
+        return 1;
+    }
+    usize::try_from(threads).unwrap_or(1).max(1)
+}
+
+/// # Safety
+/// `api` is the host's, whole up to the pool's slots, and the error came from it.
+unsafe fn destroy(api: *const sys::XLA_FFI_Api, error: *mut sys::XLA_FFI_Error) {
+    // SAFETY: the slot lies before the pool's.
+    let Some(destroy) = (unsafe { (*api).XLA_FFI_Error_Destroy }) else { return };
+    let mut args = sys::XLA_FFI_Error_Destroy_Args {
+        struct_size: struct_size(sys::XLA_FFI_Error_Destroy_Args_STRUCT_SIZE),
+        extension_start: std::ptr::null_mut(),
+        error,
+    };
+    // SAFETY: the host's function with the struct it asks for.
+    unsafe { destroy(&raw mut args) };
+}

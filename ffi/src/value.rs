@@ -1,0 +1,172 @@
+//! Attribute values as XLA passes them, and the Rust types they decode to.
+
+use std::marker::PhantomData;
+
+use num_complex::Complex;
+
+use crate::data_type::{DataType, Element};
+
+/// The value of one attribute.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub enum Value<'f> {
+    /// A number or predicate.
+    Scalar(Scalar<'f>),
+    /// A string.
+    String(&'f [u8]),
+    /// An array of this element type and length.
+    Array(DataType, usize),
+    /// A dictionary.
+    Dictionary,
+    /// A kind of attribute that this crate does not know, with its code in the C API.
+    Unknown(u32),
+}
+
+/// A scalar attribute: its type, and where its bytes lie.
+#[derive(Clone, Copy)]
+pub struct Scalar<'f> {
+    dtype: DataType,
+    data: *const u8,
+    borrow: PhantomData<&'f [u8]>,
+}
+
+impl<'f> Scalar<'f> {
+    /// # Safety
+    /// `data` points at a value of type `dtype` that lives for `'f`.
+    #[inline(always)]
+    pub(crate) unsafe fn new(dtype: DataType, data: *const u8) -> Self {
+        Scalar { dtype, data, borrow: PhantomData }
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DataType {
+        self.dtype
+    }
+
+    fn describe(self) -> String {
+        let value = Value::Scalar(self);
+        if let Some(code) = u8::from_value(value) {
+            return if code.is_ascii_graphic() {
+                format!("u8 {code} ('{}')", char::from(code))
+            } else {
+                format!("u8 {code}")
+            };
+        }
+        let text = (bool::from_value(value).map(|v| v.to_string()))
+            .or_else(|| i32::from_value(value).map(|v| v.to_string()))
+            .or_else(|| i64::from_value(value).map(|v| v.to_string()))
+            .or_else(|| f32::from_value(value).map(|v| v.to_string()))
+            .or_else(|| f64::from_value(value).map(|v| v.to_string()));
+        match text {
+            Some(text) => format!("{} {text}", self.dtype),
+            None => self.dtype.to_string(),
+        }
+    }
+}
+
+impl<'f> Value<'f> {
+    /// A scalar from a Rust number.
+    pub fn from_element<T: Element>(value: &'f T) -> Value<'f> {
+        // SAFETY: an Element has the layout of its DTYPE, and the borrow lives for 'f.
+        Value::Scalar(unsafe { Scalar::new(T::DTYPE, (&raw const *value).cast()) })
+    }
+
+    /// A predicate.
+    pub fn from_bool(value: &'f bool) -> Value<'f> {
+        // SAFETY: a bool is one byte, as a predicate is, and the borrow lives for 'f.
+        Value::Scalar(unsafe { Scalar::new(DataType::BOOL, (&raw const *value).cast()) })
+    }
+
+    /// What was passed, for messages: `i32 7`, `u8 88 ('X')`, `string "on"`, `array of i64`.
+    pub fn describe(&self) -> String {
+        match self {
+            Value::Scalar(scalar) => scalar.describe(),
+            Value::String(bytes) => format!("string {:?}", String::from_utf8_lossy(bytes)),
+            Value::Array(dtype, len) => format!("array of {len} {dtype}"),
+            Value::Dictionary => "dictionary".to_owned(),
+            Value::Unknown(code) => format!("attribute type {code}"),
+        }
+    }
+}
+
+/// A Rust type that an attribute decodes to.
+pub trait Attribute<'f>: Sized {
+    /// The kind, for tables and messages: `i32`, `bool`, `string`.
+    const KIND: &'static str;
+
+    /// The value, or None where it is of another kind.
+    fn from_value(value: Value<'f>) -> Option<Self>;
+
+    /// Whether `from_value` gives a value, for a value of any lifetime.
+    fn accepts(value: Value<'_>) -> bool;
+}
+
+macro_rules! scalar_attributes {
+    ($($scalar:ty = $kind:literal),* $(,)?) => {$(
+        impl Attribute<'_> for $scalar {
+            const KIND: &'static str = $kind;
+
+            #[inline(always)]
+            fn from_value(value: Value<'_>) -> Option<Self> {
+                match value {
+                    Value::Scalar(scalar) if scalar.dtype == <$scalar>::DTYPE => {
+                        // SAFETY: a value of this type lies there, and any bit pattern is a value
+                        // of an Element.
+                        Some(unsafe { scalar.data.cast::<$scalar>().read_unaligned() })
+                    }
+                    _ => None,
+                }
+            }
+
+            fn accepts(value: Value<'_>) -> bool {
+                Self::from_value(value).is_some()
+            }
+        }
+    )*};
+}
+
+scalar_attributes! {
+    i8 = "i8", i16 = "i16", i32 = "i32", i64 = "i64", u8 = "u8", u16 = "u16", u32 = "u32",
+    u64 = "u64", f32 = "f32", f64 = "f64", Complex<f32> = "c64", Complex<f64> = "c128",
+}
+
+impl Attribute<'_> for bool {
+    const KIND: &'static str = "bool";
+
+    #[inline(always)]
+    fn from_value(value: Value<'_>) -> Option<Self> {
+        match value {
+            // SAFETY: a predicate is one byte.
+            Value::Scalar(scalar) if scalar.dtype == DataType::BOOL => {
+                Some(unsafe { scalar.data.read() } != 0)
+            }
+            _ => None,
+        }
+    }
+
+    fn accepts(value: Value<'_>) -> bool {
+        Self::from_value(value).is_some()
+    }
+}
+
+impl<'f> Attribute<'f> for &'f str {
+    const KIND: &'static str = "string";
+
+    #[inline(always)]
+    fn from_value(value: Value<'f>) -> Option<Self> {
+        match value {
+            Value::String(bytes) => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        }
+    }
+
+    fn accepts(value: Value<'_>) -> bool {
+        <&str>::from_value(value).is_some()
+    }
+}
+
+/// An enum that travels as a `u8` code (`as u8` in `signature!`).
+#[inline(always)]
+pub fn decode_code<E: TryFrom<u8>>(value: Value<'_>) -> Option<E> {
+    E::try_from(u8::from_value(value)?).ok()
+}

@@ -1,0 +1,45 @@
+"""lapax: XLA custom calls for dense linear algebra, for JAX.
+
+`lapax.install()` lets jax.numpy.linalg, jax.scipy.linalg and jax.lax.linalg compute on liblapax;
+`lapax.ffi` has one function per op, `lapax.ffi_call` takes any target by name, and
+`lapax.targets()` lists them. Importing the package registers its targets and starts no backend.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.export
+
+from lapax._supported import require_supported_jax
+
+require_supported_jax(jax.__version__)
+
+from lapax import _library, ffi  # noqa: E402  The gate comes before what needs a supported JAX.
+from lapax._call import ffi_call  # noqa: E402
+from lapax._install import install, installed, is_installed, uninstall  # noqa: E402
+from lapax._library import LibraryError  # noqa: E402
+from lapax._register import export_safety_checks, register  # noqa: E402
+from lapax._table import Attr, Code, Dim, Operand, Signature, Target, Variant, targets  # noqa: E402
+
+__version__ = _library.version()
+
+register()
+
+__all__ = [
+    "Attr",
+    "Code",
+    "Dim",
+    "LibraryError",
+    "Operand",
+    "Signature",
+    "Target",
+    "Variant",
+    "export_safety_checks",
+    "ffi",
+    "ffi_call",
+    "install",
+    "installed",
+    "is_installed",
+    "targets",
+    "uninstall",
+]

@@ -1,0 +1,255 @@
+"""`lapax_call`: the JAX primitive behind every target, and `ffi_call`, which binds it.
+
+Shapes, dtypes and attributes are judged by the library, when the call is traced; here they are
+only carried. A batch dimension is a leading dimension, so vmap makes one call with a larger batch.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jax.typing import ArrayLike
+
+from lapax import _jax_private, _library
+from lapax._attributes import AttrValue, encode, plain
+from lapax._lowering import dtype_name, is_static, lower_target, numpy_dtype
+from lapax._table import Signature, Target, Variant, ops, targets
+
+Attrs = tuple[tuple[str, AttrValue], ...]
+Sizes = tuple[tuple[str, int], ...]
+"""Values of the free dimensions."""
+
+_DERIVATIVES = {
+    "cholesky": "jax.numpy.linalg.cholesky",
+    "lu": "jax.scipy.linalg.lu_factor or jax.numpy.linalg.solve",
+    "triangular": "jax.scipy.linalg.solve_triangular",
+}
+"""By family: JAX's function for the same mathematics that has a derivative."""
+
+
+def ffi_call(name: str, *args: ArrayLike, **options: Any) -> Any:
+    """Calls a target of liblapax.
+
+    Args:
+        name: an op (`"potrf"`), whose target the dtype of the first array chooses on the platform
+            that the program is compiled for, or the full name of a target (`"lapack_dpotrf_ffi"`).
+        args: the op's arrays, each of shape [*b, …] with the same batch dimensions *b.
+        options: the op's attributes and its free dimensions, by name. Enumerated attributes take a
+            member of their class in `lapax.ffi`, a name ("Lower"), a letter ("L") or a code.
+
+    Returns:
+        The result, or a named tuple of them where the op has more than one.
+
+    Raises:
+        TypeError: an unknown or missing argument, or a dtype that the op has no target for.
+        ValueError: a name that is not in the table, or operands that do not fit together; the text
+            is the library's and lists every mismatch.
+
+    Works under jit, vmap (one call with a larger batch), shard_map, sharded batches (no
+    all-gather) and jax.export (see `export_safety_checks`). It has no derivative: the functions
+    of jax.numpy.linalg and jax.scipy.linalg, under `lapax.install()`, have.
+    """
+    signature = _signature_of(name)
+    op = signature.op
+    if len(args) != len(signature.variants[0].args):
+        names = ", ".join(arg.name for arg in signature.variants[0].args)
+        raise TypeError(f"{op} takes {_count(names)} ({names}), got {len(args)}")
+    attrs, sizes = _sort_options(signature, options)
+    arrays = _jax_private.vary_alike(*map(jnp.asarray, args))
+    results = call_p.bind(*arrays, name=name, attrs=attrs, sizes=sizes)
+    return results[0] if len(results) == 1 else result_type(op)(*results)
+
+
+@functools.cache
+def result_type(op: str) -> type[Any]:
+    """The named tuple of an op with several results, `GetrfResult` for getrf."""
+    rets = ops()[op][0].signature.variants[0].rets
+    title = "".join(part.capitalize() for part in op.split("_")) + "Result"
+    return collections.namedtuple(title, [r.name for r in rets], module="lapax.ffi")
+
+
+def resolve(name: str, dtype: np.dtype[Any], platform: str | None) -> tuple[Target, Variant]:
+    """The target for an op or a full name, on one platform or on the first that has it.
+
+    Raises TypeError where the dtype has none, NotImplementedError where the platform has none.
+    """
+    wanted = dtype_name(dtype)
+    named = [t for t in targets() if name in (t.name, t.signature.op)]
+    here = [t for t in named if platform in (None, t.platform.lower())]
+    if not here:
+        there = ", ".join(sorted({t.platform.lower() for t in named}))
+        raise NotImplementedError(
+            f"lapax: {name} has no target on platform {platform}; it has on: {there}"
+        )
+    for target in here:
+        variant = target.signature.variant(wanted)
+        if variant is not None:
+            return target, variant
+    first = here[0].signature.variants[0].args[0].name
+    have = [v.args[0].dtype for t in here for v in t.signature.variants]
+    accepted = ", ".join(str(numpy_dtype(name)) for name in dict.fromkeys(have))
+    narrowed = not jax.config.jax_enable_x64 and str(dtype) in ("float32", "complex64", "int32")
+    hint = " (jax_enable_x64 is off)" if narrowed else ""
+    raise TypeError(f"{name}: {first} has dtype {dtype}; expected one of: {accepted}{hint}")
+
+
+def _signature_of(name: str) -> Signature:
+    for target in targets():
+        if name in (target.name, target.signature.op):
+            return target.signature
+    raise ValueError(
+        f"{name!r} is neither an op nor a target of liblapax; ops: {', '.join(ops())}; "
+        "targets: see `python -m lapax targets`"
+    )
+
+
+def _sort_options(signature: Signature, options: Mapping[str, Any]) -> tuple[Attrs, Sizes]:
+    """Keyword arguments as attributes and free dimensions. An attribute of None is left out."""
+    op, free = signature.op, signature.free_dims
+    known = {attr.name: attr for attr in signature.attrs}
+    unknown = [name for name in options if name not in known and name not in free]
+    given = {name for name, value in options.items() if value is not None}
+    required = [*free, *(attr.name for attr in signature.attrs if not attr.optional)]
+    missing = [name for name in required if name not in given]
+    if unknown or missing:
+        takes = ", ".join([*free, *known]) or "none"
+        problems = [f"unexpected keyword {name!r}" for name in unknown]
+        problems += [f"missing keyword {name!r}" for name in missing]
+        raise TypeError(f"{op}: {'; '.join(problems)} (keywords of {op}: {takes})")
+    attrs = tuple(
+        (name, encode(op, attr, options[name])) for name, attr in known.items() if name in given
+    )
+    return attrs, tuple((dim, _size(op, dim, options[dim])) for dim in free)
+
+
+def _size(op: str, dim: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{op}: {dim}: expected an int, got {value!r}") from None
+
+
+def _count(names: str) -> str:
+    count = names.count(",") + 1
+    return "1 array" if count == 1 else f"{count} arrays"
+
+
+def _abstract(*avals: Any, name: str, attrs: Attrs, sizes: Sizes) -> list[Any]:
+    target, variant = resolve(name, avals[0].dtype, None)
+    shapes = tuple(tuple(aval.shape) for aval in avals)
+    dtypes = tuple(dtype_name(aval.dtype) for aval in avals)
+    batch, shapes = _symbolic_batch(target, variant, shapes)
+    rets = _infer(target, dtypes, shapes, attrs, sizes)
+    specs = _jax_private.batch_specs(target.name, avals, [len(arg.dims) for arg in variant.args])
+    return [
+        _jax_private.result_aval(avals[0], (*batch, *shape), numpy_dtype(dtype), specs)
+        for dtype, shape in rets
+    ]
+
+
+def _symbolic_batch(
+    target: Target, variant: Variant, shapes: tuple[tuple[Any, ...], ...]
+) -> tuple[tuple[Any, ...], tuple[tuple[int, ...], ...]]:
+    """Sets symbolic batch dimensions aside: the library infers shapes of one matrix then."""
+    if all(map(is_static, shapes)):
+        return (), shapes
+    ranks = [len(arg.dims) for arg in variant.args]
+    splits = [max(len(shape) - rank, 0) for shape, rank in zip(shapes, ranks, strict=True)]
+    batches = [shape[:split] for shape, split in zip(shapes, splits, strict=True)]
+    own = [shape[split:] for shape, split in zip(shapes, splits, strict=True)]
+    if any(batch != batches[0] for batch in batches) or not all(map(is_static, own)):
+        raise ValueError(
+            f"{target.name}: symbolic dimensions are supported in the leading batch dimensions, "
+            f"where all operands have the same; got shapes {', '.join(map(str, shapes))}"
+        )
+    return batches[0], tuple(own)
+
+
+@functools.lru_cache(maxsize=4096)
+def _infer(
+    target: Target,
+    dtypes: tuple[str, ...],
+    shapes: tuple[tuple[int, ...], ...],
+    attrs: Attrs,
+    sizes: Sizes,
+) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    answer = _library.infer(
+        {
+            "target": target.name,
+            "platform": target.platform,
+            "args": [
+                {"dtype": dtype, "shape": list(shape)}
+                for dtype, shape in zip(dtypes, shapes, strict=True)
+            ],
+            "attrs": {name: plain(value) for name, value in attrs},
+            "dims": dict(sizes),
+        }
+    )
+    if "error" in answer:
+        variant = target.signature.variant(dtypes[0])
+        expected = tuple(arg.dtype for arg in variant.args) if variant else ()
+        raise (ValueError if dtypes == expected else TypeError)(answer["error"])
+    return tuple((ret["dtype"], tuple(ret["shape"])) for ret in answer["rets"])
+
+
+@functools.partial(jax.jit, static_argnames=("name", "attrs", "sizes"))
+def _compiled(*args: jax.Array, name: str, attrs: Attrs, sizes: Sizes) -> Any:
+    return call_p.bind(*args, name=name, attrs=attrs, sizes=sizes)
+
+
+def _impl(*args: jax.Array, **params: Any) -> Any:
+    # jax.disable_jit would turn the compiled call into this function again.
+    with jax.disable_jit(False):
+        return _compiled(*args, **params)
+
+
+def in_front(axis: Any, args: Sequence[Any], dims: Sequence[Any]) -> list[Any]:
+    """The operands of a vmapped call with the mapped axis first, repeated where they lack it."""
+    return [
+        batching.bdim_at_front(arg, dim, axis.size, axis.explicit_mesh_axis)
+        for arg, dim in zip(args, dims, strict=True)
+    ]
+
+
+def _batched(axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+    """One call, whatever the number of mapped axes: a batch dimension is a leading dimension."""
+    mapped = any(dim is not None for dim in dims)
+    results = call_p.bind(*(in_front(axis, args, dims) if mapped else args), **params)
+    return results, (0 if mapped else None,) * len(results)
+
+
+def _no_derivative(*_: Any, name: str, **__: Any) -> Any:
+    family = _signature_of(name).family
+    instead = _DERIVATIVES.get(family, "the functions of jax.numpy.linalg and jax.scipy.linalg")
+    raise NotImplementedError(
+        f"lapax: a call of {name} cannot be differentiated. Use {instead}, which runs on lapax "
+        "under lapax.install() and has a derivative, or define one with jax.custom_jvp"
+    )
+
+
+def _lower(
+    platform: str, ctx: Any, *operands: Any, name: str, attrs: Attrs, sizes: Sizes
+) -> Sequence[Any]:
+    del sizes  # They are in the shapes of the results.
+    target, variant = resolve(name, ctx.avals_in[0].dtype, platform)
+    return lower_target(ctx, target, variant, operands, dict(attrs))
+
+
+call_p = Primitive("lapax_call")
+call_p.multiple_results = True
+call_p.def_impl(_impl)
+call_p.def_abstract_eval(_abstract)
+ad.primitive_jvps[call_p] = _no_derivative
+ad.primitive_transposes[call_p] = _no_derivative
+batching.fancy_primitive_batchers[call_p] = _batched
+for _platform in ("cpu", "cuda"):
+    mlir.register_lowering(call_p, functools.partial(_lower, _platform), platform=_platform)

@@ -1,0 +1,93 @@
+"""`python -m lapax doctor`: what is here, and whether every registered target computes."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import re
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from lapax import _library, check
+from lapax._call import ffi_call
+from lapax._install import is_installed
+from lapax._lowering import numpy_dtype
+from lapax._supported import NEWEST_JAX, OLDEST_JAX
+from lapax._table import Target, targets
+
+_SIZES = ((1, ()), (5, (3,)), (33, ()))
+"""Self-tested n and batch: smallest, small batched, larger than one block."""
+
+_FEATURES = ("avx2", "fma", "avx512f", "avx512dq", "asimd", "sve")
+"""Instruction sets that the kernels choose between, as Linux spells them."""
+
+
+def run() -> int:
+    """Prints the report; returns 0 where every target passed, 1 otherwise."""
+    for label, value in _facts():
+        print(f"{label + ':':<16}{value}")
+    print(f"\n{'target':<32}{'dtype':<12}{'residual':>9}  (limit {check.LIMIT:g})")
+    failures = 0
+    for target in targets("cpu"):
+        for dtype in target.dtypes:
+            line, passed = _tested(target, dtype)
+            failures += not passed
+            print(line)
+    print(f"\n{failures} of the self-tests failed" if failures else "\nall self-tests passed")
+    return 1 if failures else 0
+
+
+def _facts() -> Iterator[tuple[str, str]]:
+    yield "lapax", f"{_library.version()}, {_library.path()}"
+    yield "python", f"{platform.python_version()} on {platform.platform()}"
+    for package in ("jax", "jaxlib", "numpy"):
+        yield package, metadata.version(package)
+    yield "supported jax", f"{OLDEST_JAX} to {NEWEST_JAX}"
+    yield "cpu features", " ".join(_cpu_features()) or "unknown"
+    yield "devices", ", ".join(map(str, jax.devices("cpu")))
+    yield "targets", ", ".join(f"{len(targets(p))} on {p}" for p in ("cpu", "cuda"))
+    yield "installed", "yes" if is_installed() else "no (lapax.install() in a program does that)"
+
+
+def _cpu_features() -> list[str]:
+    """Those of `_FEATURES` that this machine has; empty where it cannot be known."""
+    with contextlib.suppress(OSError):
+        flags = set(re.findall(r"[\w.]+", Path("/proc/cpuinfo").read_text()))
+        return [feature for feature in _FEATURES if feature in flags]
+    return ["asimd"] if platform.machine() in ("arm64", "aarch64") else []
+
+
+def _tested(target: Target, dtype: str) -> tuple[str, bool]:
+    """A line of the report, and whether the residual is below the limit in every mode and size."""
+    head = f"{target.name:<32}{numpy_dtype(dtype)!s:<12}"
+    try:
+        residual = max(_residuals(target, dtype))
+    except Exception as error:  # A broken target is what is looked for: report it and go on.
+        return f"{head}   failed: {error}", False
+    passed = residual < check.LIMIT
+    return f"{head}{residual:>9.3g}{'' if passed else '  FAILED'}", passed
+
+
+def _residuals(target: Target, dtype: str) -> list[float]:
+    """One residual per mode and one per size, from a single program: compiling is what costs."""
+    modes = check.modes(target.signature)
+    cases = []
+    for i in range(max(len(modes), len(_SIZES))):
+        (n, batch), mode = _SIZES[i % len(_SIZES)], modes[i % len(modes)]
+        cases.append(
+            check.case(target.signature.op, numpy_dtype(dtype), n, batch=batch, attrs=mode)
+        )
+
+    def program(operands: list[tuple[jax.Array, ...]]) -> list[list[jax.Array]]:
+        return [
+            jax.tree.leaves(ffi_call(target.name, *args, **case.attrs, **case.dims))
+            for args, case in zip(operands, cases, strict=True)
+        ]
+
+    with jax.default_device(jax.devices("cpu")[0]), jax.enable_x64(True):
+        results = jax.jit(program)([case.args for case in cases])
+    return [case.ratio(map(np.asarray, rets)) for case, rets in zip(cases, results, strict=True)]

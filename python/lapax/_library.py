@@ -1,0 +1,138 @@
+"""liblapax through ctypes: where it is, its version, its raw table and its shape inference.
+
+Nothing here knows JAX, and nothing here knows what a signature means.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+OVERRIDE = "LAPAX_LIBRARY"
+"""Environment variable: the path of a liblapax to use instead of the packaged one."""
+
+_PLACES = ("_native/*", "*")
+_SUFFIXES = (".so", ".dylib", ".dll")
+
+
+class LibraryError(ImportError):
+    """liblapax is missing, is not a shared library, or is not liblapax."""
+
+
+class RawTarget(NamedTuple):
+    """One row of the library's table, undecoded."""
+
+    name: str
+    platform: str
+    handler: int
+    """Address of the XLA FFI handler."""
+    signature: str
+    """JSON."""
+
+
+class _Target(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("name", ctypes.c_char_p),
+        ("platform", ctypes.c_char_p),
+        ("handler", ctypes.c_void_p),
+        ("signature", ctypes.c_char_p),
+    )
+
+
+def path() -> Path:
+    """The library in use: LAPAX_LIBRARY where it is set, else the one inside the package.
+
+    Raises LibraryError where there is none.
+    """
+    override = os.environ.get(OVERRIDE)
+    if override:
+        chosen = Path(override)
+        if not chosen.is_file():
+            raise LibraryError(f"{OVERRIDE} names {chosen}, which is not a file")
+        return chosen
+    package = Path(__file__).parent
+    found = sorted(
+        file
+        for place in _PLACES
+        for file in package.glob(place)
+        if file.suffix in _SUFFIXES and file.is_file()
+    )
+    if not found:
+        searched = ", ".join(str(package / f"{place}{s}") for place in _PLACES for s in _SUFFIXES)
+        raise LibraryError(
+            f"liblapax was not found; searched {searched}. "
+            f"Install lapax with `pip install .`, or set {OVERRIDE} to the library's path"
+        )
+    return found[0]
+
+
+def version() -> str:
+    """The version of the library, which is that of the package."""
+    return _text(_loaded().lapax_version())
+
+
+def raw_targets() -> Iterator[RawTarget]:
+    """The rows of the table, in the library's order."""
+    library = _loaded()
+    for i in range(library.lapax_target_count()):
+        row = library.lapax_target_at(i).contents
+        if row.struct_size < ctypes.sizeof(_Target):
+            raise LibraryError(
+                f"{path()}: a target of {row.struct_size} bytes, "
+                f"expected at least {ctypes.sizeof(_Target)}: the library is older than the package"
+            )
+        yield RawTarget(_text(row.name), _text(row.platform), row.handler, _text(row.signature))
+
+
+def infer(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Shape inference of one call by the code that checks the call at run time.
+
+    `request` is {"target", "platform", "args": [{"dtype", "shape"}], "attrs", "dims"}; the answer
+    is {"rets": [{"dtype", "shape"}]} or {"error": every mismatch in one text}.
+    """
+    library = _loaded()
+    answer = library.lapax_infer(json.dumps(request).encode())
+    if not answer:
+        raise MemoryError("lapax_infer returned no answer")
+    try:
+        decoded: dict[str, Any] = json.loads(_text(ctypes.cast(answer, ctypes.c_char_p).value))
+    finally:
+        library.lapax_free(answer)
+    return decoded
+
+
+@functools.cache
+def _loaded() -> Any:
+    """The library with its C signatures declared; loaded once, never closed."""
+    file = path()
+    try:
+        library = ctypes.CDLL(str(file))
+    except OSError as error:
+        raise LibraryError(f"{file} cannot be loaded: {error}") from error
+    try:
+        library.lapax_target_count.restype = ctypes.c_size_t
+        library.lapax_target_count.argtypes = ()
+        library.lapax_target_at.restype = ctypes.POINTER(_Target)
+        library.lapax_target_at.argtypes = (ctypes.c_size_t,)
+        library.lapax_version.restype = ctypes.c_char_p
+        library.lapax_version.argtypes = ()
+        # void* and not char*: ctypes would copy a char* and lose the pointer that must be freed.
+        library.lapax_infer.restype = ctypes.c_void_p
+        library.lapax_infer.argtypes = (ctypes.c_char_p,)
+        library.lapax_free.restype = None
+        library.lapax_free.argtypes = (ctypes.c_void_p,)
+    except AttributeError as error:
+        raise LibraryError(f"{file} is not liblapax: {error}") from error
+    return library
+
+
+def _text(value: bytes | None) -> str:
+    if value is None:
+        raise LibraryError(f"{path()}: a NULL string where a text was expected")
+    return value.decode()

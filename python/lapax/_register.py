@@ -1,0 +1,43 @@
+"""Registration of liblapax's handlers with JAX, once, when the package is imported.
+
+JAX queues registrations until a platform has a backend, so importing lapax creates none.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import jax
+
+from lapax._jax_private import jaxlib_cpu_targets
+from lapax._table import Target, targets
+
+
+def register() -> None:
+    """Every CPU target under "lapax." + name, and under its bare name where jaxlib has none.
+
+    jaxlib's own names are left to jaxlib: XLA refuses a second handler for a name, and then JAX
+    has no CPU backend at all.
+    """
+    taken = jaxlib_cpu_targets()
+    for target in targets("cpu"):
+        names = [target.jax_name] if target.name in taken else [target.jax_name, target.name]
+        for name in names:
+            jax.ffi.register_ffi_target(name, _capsule(target), platform="cpu")
+            jax.ffi.register_ffi_target_as_batch_partitionable(name)
+
+
+def export_safety_checks() -> list[jax.export.DisabledSafetyCheck]:
+    """For `jax.export.export(…, disabled_checks=lapax.export_safety_checks())`.
+
+    JAX exports only custom calls it guarantees itself, unless each other name is let through; this
+    lets through every name that lapax registers. A process that runs the exported program must
+    `import lapax` too.
+    """
+    allow = jax.export.DisabledSafetyCheck.custom_call
+    return [allow(name) for target in targets() for name in (target.jax_name, target.name)]
+
+
+def _capsule(target: Target) -> Any:
+    return jax.ffi.pycapsule(ctypes.c_void_p(target.handler))

@@ -1,0 +1,172 @@
+"""The library's table of targets as immutable Python objects; every fact is the library's."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lapax import _library
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """A dimension of a target's operands: read off a shape, or given by a formula of others."""
+
+    name: str
+    formula: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One value of an enumerated attribute: the byte on the wire and its name."""
+
+    code: int
+    name: str
+
+    @property
+    def letter(self) -> str:
+        """The byte as LAPACK's character, for example "L"."""
+        return chr(self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class Attr:
+    """An attribute: `type` is "bool", "i8" … "u64", "f32", "f64", "c64", "c128" or "string"."""
+
+    name: str
+    type: str
+    optional: bool = False
+    codes: tuple[Code, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An argument or a result; `dims` come after the batch dimensions that all operands share."""
+
+    name: str
+    dtype: str
+    dims: tuple[str, ...]
+    alias: int | None = None
+    """For a result: the argument it may share memory with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """The operands of a target for one dtype."""
+
+    dtype: str
+    args: tuple[Operand, ...]
+    rets: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a target takes and returns."""
+
+    op: str
+    family: str
+    doc: str
+    layout: str
+    """"column": matrices (operands with two dims) are column-major; "row": all is row-major."""
+    dims: tuple[Dim, ...]
+    requires: tuple[str, ...]
+    attrs: tuple[Attr, ...]
+    variants: tuple[Variant, ...]
+
+    @property
+    def free_dims(self) -> tuple[str, ...]:
+        """Dimensions of results that no argument fixes: the caller gives them."""
+        fixed = {dim for operand in self.variants[0].args for dim in operand.dims}
+        derived = {dim.name for dim in self.dims if dim.formula is not None}
+        wanted = [dim for operand in self.variants[0].rets for dim in operand.dims]
+        return tuple(dict.fromkeys(d for d in wanted if d not in fixed and d not in derived))
+
+    def variant(self, dtype: str) -> Variant | None:
+        """The variant whose first argument has this dtype."""
+        return next((v for v in self.variants if v.args[0].dtype == dtype), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A custom-call target that liblapax answers."""
+
+    name: str
+    """The canonical name; inside JAX it is registered as "lapax." + name."""
+    platform: str
+    """"cpu" or "CUDA"."""
+    dtypes: tuple[str, ...]
+    """Element types it is called with, for example ("f64",)."""
+    signature: Signature
+    doc: str
+    handler: int = field(repr=False, compare=False)
+    """Address of the XLA FFI handler in this process."""
+
+    @property
+    def jax_name(self) -> str:
+        """The name it is registered under inside JAX, where jaxlib owns the canonical one."""
+        return f"lapax.{self.name}"
+
+
+def targets(platform: str | None = None) -> tuple[Target, ...]:
+    """The targets of liblapax, in the library's order.
+
+    `platform`: "cpu" or "cuda", upper or lower case; None for all.
+    Raises ValueError for a platform that is neither.
+    """
+    if platform is None:
+        return _all()
+    if platform.lower() not in ("cpu", "cuda"):
+        raise ValueError(f'platform: expected "cpu" or "cuda", got {platform!r}')
+    return tuple(t for t in _all() if t.platform.lower() == platform.lower())
+
+
+def ops() -> dict[str, tuple[Target, ...]]:
+    """The targets by op, that is by name without precision and vendor prefix."""
+    grouped: dict[str, list[Target]] = {}
+    for target in _all():
+        grouped.setdefault(target.signature.op, []).append(target)
+    return {op: tuple(members) for op, members in grouped.items()}
+
+
+@functools.cache
+def _all() -> tuple[Target, ...]:
+    return tuple(map(_target, _library.raw_targets()))
+
+
+def _target(raw: _library.RawTarget) -> Target:
+    try:
+        signature = _signature(json.loads(raw.signature))
+    except (KeyError, TypeError, ValueError) as error:
+        raise _library.LibraryError(
+            f"{_library.path()}: the signature of {raw.name} cannot be read: {error!r}"
+        ) from error
+    dtypes = tuple(variant.dtype for variant in signature.variants)
+    return Target(raw.name, raw.platform, dtypes, signature, signature.doc, raw.handler)
+
+
+def _signature(data: Mapping[str, Any]) -> Signature:
+    return Signature(
+        op=data["op"],
+        family=data["family"],
+        doc=data["doc"],
+        layout=data["layout"],
+        dims=tuple(Dim(d["name"], d.get("formula")) for d in data["dims"]),
+        requires=tuple(data.get("requires", ())),
+        attrs=tuple(map(_attr, data["attrs"])),
+        variants=tuple(
+            Variant(v["dtype"], _operands(v["args"]), _operands(v["rets"]))
+            for v in data["variants"]
+        ),
+    )
+
+
+def _attr(data: Mapping[str, Any]) -> Attr:
+    codes = tuple(Code(c["code"], c["name"]) for c in data.get("codes", ()))
+    return Attr(data["name"], data["type"], data.get("optional", False), codes)
+
+
+def _operands(data: Iterable[Mapping[str, Any]]) -> tuple[Operand, ...]:
+    return tuple(Operand(o["name"], o["dtype"], tuple(o["dims"]), o.get("alias")) for o in data)

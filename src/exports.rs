@@ -1,0 +1,264 @@
+//! The C exports: the table of targets, and shape inference, for hosts and for Python.
+//!
+//! Strings are UTF-8 and end with NUL. Nothing here unwinds into the caller.
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::panic::catch_unwind;
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value as Json, json};
+use xla_ffi::{DataType, Element, Error, Given, Operand, Shape, Signature, Value};
+
+use crate::table::{Layout, Op, Target, targets};
+
+/// One target, as C sees it. Valid as long as the library is loaded.
+#[repr(C)]
+#[derive(Debug)]
+#[allow(non_camel_case_types, reason = "the name in C")]
+pub struct lapax_target {
+    /// Size of this struct; later versions append fields.
+    pub struct_size: usize,
+    /// The name under which XLA programs call it.
+    pub name: *const c_char,
+    /// JAX's name of the platform: `cpu` is XLA's Host.
+    pub platform: *const c_char,
+    /// The `XLA_FFI_Handler*` of its execute stage.
+    pub handler: *const c_void,
+    /// The signature, as JSON.
+    pub signature: *const c_char,
+}
+
+// SAFETY: the pointers are to constants and to strings that are never freed or written.
+unsafe impl Send for lapax_target {}
+// SAFETY: as above.
+unsafe impl Sync for lapax_target {}
+
+/// Number of targets.
+#[unsafe(no_mangle)]
+pub extern "C" fn lapax_target_count() -> usize {
+    table().len()
+}
+
+/// Target `index`, or null past the end.
+#[unsafe(no_mangle)]
+pub extern "C" fn lapax_target_at(index: usize) -> *const lapax_target {
+    table().get(index).map_or(std::ptr::null(), std::ptr::from_ref)
+}
+
+/// The library's version.
+#[unsafe(no_mangle)]
+pub extern "C" fn lapax_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// The shapes of a call's results: JSON in, JSON out, to be freed by `lapax_free`.
+///
+/// In: `{"target": …, "platform": …, "args": [{"dtype": …, "shape": […]}], "attrs": {…},
+/// "dims": {…}}`, where `dims` has the dimensions that no argument fixes. Out: `{"rets": [{"dtype",
+/// "shape"}]}` or `{"error": …}`, the sentence with which the handler would refuse the call.
+///
+/// # Safety
+/// `request` is null or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lapax_infer(request: *const c_char) -> *mut c_char {
+    let text = if request.is_null() {
+        None
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { CStr::from_ptr(request) }.to_str().ok()
+    };
+    let answer = catch_unwind(|| match text {
+        Some(text) => infer(text).unwrap_or_else(|error| json!({ "error": error })),
+        None => json!({ "error": "lapax_infer: the request is not a UTF-8 string" }),
+    });
+    let answer = answer.unwrap_or_else(|_| json!({ "error": "lapax_infer: a bug in lapax" }));
+    CString::new(answer.to_string()).unwrap_or_default().into_raw()
+}
+
+/// Frees what `lapax_infer` returned. Null is allowed.
+///
+/// # Safety
+/// `text` is null or was returned by this library and not freed before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lapax_free(text: *mut c_char) {
+    if !text.is_null() {
+        // SAFETY: the caller's promise: it came from CString::into_raw.
+        drop(unsafe { CString::from_raw(text) });
+    }
+}
+
+fn table() -> &'static [lapax_target] {
+    static TABLE: OnceLock<Vec<lapax_target>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let row = |(op, target): (&Op, &Target)| lapax_target {
+            struct_size: size_of::<lapax_target>(),
+            name: forever(target.name),
+            platform: forever(target.platform.name()),
+            handler: target.handler.map_or(std::ptr::null(), |handler| handler as *const c_void),
+            signature: forever(&signature_json(op, target).to_string()),
+        };
+        targets().map(row).collect()
+    })
+}
+
+/// A C string that lives as long as the process, as the table does.
+fn forever(text: &str) -> *const c_char {
+    CString::new(text).unwrap_or_default().into_raw()
+}
+
+fn signature_json(op: &Op, target: &Target) -> Json {
+    // Dims, attributes and names are the same for all element types.
+    let first: &Signature = target.signatures[0];
+    let dims: Vec<Json> = (first.dims.iter())
+        .map(|dim| match &dim.formula {
+            Some(formula) => json!({ "name": dim.name, "formula": formula.text }),
+            None => json!({ "name": dim.name }),
+        })
+        .collect();
+    let attrs: Vec<Json> = first.attrs.iter().map(attr_json).collect();
+    let requires: Vec<&str> = first.requirements.iter().map(|rule| rule.reason).collect();
+    let variants: Vec<Json> = (target.signatures.iter())
+        .map(|signature| {
+            let list = |operands: &[Operand]| -> Vec<Json> {
+                operands.iter().map(|operand| operand_json(signature, operand)).collect()
+            };
+            let dtype = signature.args.first().and_then(|operand| operand.dtype.name());
+            json!({ "dtype": dtype, "args": list(signature.args), "rets": list(signature.rets) })
+        })
+        .collect();
+    json!({
+        "op": op.name,
+        "family": op.family,
+        "doc": doc_text(op.doc),
+        "layout": match op.layout { Layout::Column => "column", Layout::Row => "row" },
+        "dims": dims,
+        "requires": requires,
+        "attrs": attrs,
+        "variants": variants,
+    })
+}
+
+fn attr_json(attr: &xla_ffi::Attr) -> Json {
+    let mut json = json!({ "name": attr.name, "type": attr.kind, "optional": attr.optional });
+    if let Some(codes) = attr.codes {
+        let code = |code: &xla_ffi::Code| json!({ "code": code.code, "name": code.name });
+        json["codes"] = codes().iter().map(code).collect();
+    }
+    json
+}
+
+fn operand_json(signature: &Signature, operand: &Operand) -> Json {
+    let dims: Vec<&str> = operand.dims.iter().map(|dim| signature.dims[*dim].name).collect();
+    let mut json =
+        json!({ "name": operand.name, "dtype": operand.dtype.to_string(), "dims": dims });
+    if let Some(alias) = operand.alias {
+        json["alias"] = alias.into();
+    }
+    json
+}
+
+/// A doc comment as text: the space that follows `///` goes, line breaks stay.
+fn doc_text(doc: &str) -> String {
+    let lines: Vec<&str> = doc.lines().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
+    lines.join("\n")
+}
+
+fn infer(request: &str) -> Result<Json, String> {
+    let request: Json =
+        serde_json::from_str(request).map_err(|error| format!("lapax_infer: {error}"))?;
+    let (name, platform) = (string(&request, "target")?, string(&request, "platform")?);
+    let (_, target) = targets()
+        .find(|(_, target)| target.name == name && target.platform.name() == platform)
+        .ok_or_else(|| format!("lapax has no target {name} on platform {platform}"))?;
+    let shapes: Vec<Shape> = (request["args"].as_array().into_iter().flatten())
+        .map(shape)
+        .collect::<Result<_, String>>()?;
+    let scalars = scalars(&request["attrs"], target)?;
+    let attrs = scalars.iter().map(|(key, scalar)| (key.clone(), scalar.value())).collect();
+    let dims = (request["dims"].as_object().into_iter().flatten())
+        .map(|(key, value)| {
+            let size = value.as_i64().ok_or_else(|| format!("dimension {key}: {value}"))?;
+            Ok((key.clone(), size))
+        })
+        .collect::<Result<_, String>>()?;
+    let given = Given { args: shapes.into_iter().map(Some).collect(), rets: None, attrs, dims };
+    let rets = xla_ffi::infer(target.signatures, &given)
+        .map_err(|error: Error| format!("{name}: {error}"))?;
+    let rets: Vec<Json> = (rets.iter())
+        .map(|ret| json!({ "dtype": ret.dtype.to_string(), "shape": ret.dims }))
+        .collect();
+    Ok(json!({ "rets": rets }))
+}
+
+fn string<'a>(request: &'a Json, key: &str) -> Result<&'a str, String> {
+    request[key].as_str().ok_or_else(|| format!("lapax_infer: no string `{key}` in the request"))
+}
+
+fn shape(json: &Json) -> Result<Shape, String> {
+    let bad = || format!("lapax_infer: not an operand: {json}");
+    let name = json["dtype"].as_str().ok_or_else(bad)?;
+    // A type without a name here fits no operand; its code is XLA's "invalid".
+    let dtype = DataType::from_name(name).unwrap_or(DataType::from_code(0));
+    let dims = json["shape"].as_array().ok_or_else(bad)?;
+    let dims = dims.iter().map(|dim| dim.as_i64().ok_or_else(bad)).collect::<Result<_, _>>()?;
+    Ok(Shape { dtype, dims })
+}
+
+/// An attribute's value of the type that the target wants, owned.
+enum Scalar {
+    Bool(bool),
+    U8(u8),
+    I32(i32),
+    I64(i64),
+    F32(f32),
+    F64(f64),
+    Text(String),
+}
+
+impl Scalar {
+    fn value(&self) -> Value<'_> {
+        fn number<T: Element>(value: &T) -> Value<'_> {
+            Value::from_element(value)
+        }
+        match self {
+            Scalar::Bool(value) => Value::from_bool(value),
+            Scalar::U8(value) => number(value),
+            Scalar::I32(value) => number(value),
+            Scalar::I64(value) => number(value),
+            Scalar::F32(value) => number(value),
+            Scalar::F64(value) => number(value),
+            Scalar::Text(value) => Value::String(value.as_bytes()),
+        }
+    }
+}
+
+/// JSON attributes as values of the types that the target declares; what does not convert keeps
+/// the type that JSON gives it, so that the check names it.
+fn scalars(attrs: &Json, target: &Target) -> Result<Vec<(String, Scalar)>, String> {
+    let declared = target.signatures[0].attrs;
+    let empty = Map::new();
+    let mut scalars = Vec::new();
+    for (name, json) in attrs.as_object().unwrap_or(&empty) {
+        let kind = declared.iter().find(|attr| attr.name == name).map_or("", |attr| attr.kind);
+        let integer = json.as_i64();
+        let wanted = match kind {
+            "u8" => integer.and_then(|value| u8::try_from(value).ok()).map(Scalar::U8),
+            "i32" => integer.and_then(|value| i32::try_from(value).ok()).map(Scalar::I32),
+            #[allow(clippy::cast_possible_truncation, reason = "the attribute is an f32")]
+            "f32" => json.as_f64().map(|value| Scalar::F32(value as f32)),
+            "f64" => json.as_f64().map(Scalar::F64),
+            _ => None,
+        };
+        let as_given = || match json {
+            Json::Bool(value) => Some(Scalar::Bool(*value)),
+            Json::String(value) => Some(Scalar::Text(value.clone())),
+            Json::Number(_) => integer.map(Scalar::I64).or(json.as_f64().map(Scalar::F64)),
+            _ => None,
+        };
+        let scalar = wanted
+            .or_else(as_given)
+            .ok_or_else(|| format!("attribute `{name}`: not a scalar or string: {json}"))?;
+        scalars.push((name.clone(), scalar));
+    }
+    Ok(scalars)
+}

@@ -1,0 +1,39 @@
+//! Cholesky factorisation of Hermitian positive definite matrices: A = L·Lᴴ or Uᴴ·U.
+
+use lapax_core::Uplo;
+use lapax_cpu::cholesky;
+
+use super::{c32, c64, in_out};
+
+super::ops! { cholesky;
+    /// Cholesky factor of a Hermitian positive definite matrix, A = L·Lᴴ or A = Uᴴ·U (xPOTRF).
+    ///
+    /// Only the triangle that `uplo` names is read and written; the other one keeps the values that
+    /// `a` has there. `info = i > 0`: the leading minor of order i is not positive definite, which
+    /// includes that it is NaN (jaxlib's OpenBLAS reports 0 there).
+    potrf: Potrf<T> over [f32, f64, c32, c64], Column {
+        dims { n }
+        args { a: T [n, n] }
+        attrs { uplo: Uplo as u8 }
+        rets { factor: T [n, n] = a, info: i32 [] }
+    }
+    cpu = lapack(potrf), |call, threads| {
+        cholesky::potrf(call.uplo, call.batch, call.n, in_out(call.factor), call.info, threads)
+    };
+    cuda = none;
+
+    /// The Cholesky factor after a rank-1 update: from A = Rᴴ·R to A + w·wᴴ = R'ᴴ·R'.
+    ///
+    /// `r` is upper triangular; what lies below its diagonal is neither read nor changed. `r_out`
+    /// is R'; `w_out` is the vector after its elimination, all zeros. Givens rotations, one per row.
+    cholesky_update: CholeskyUpdate<T> over [f32, f64, c32, c64], Row {
+        dims { n }
+        args { r: T [n, n], w: T [n] }
+        rets { r_out: T [n, n] = r, w_out: T [n] = w }
+    }
+    cpu = any("cu_cholesky_update_ffi"), |call, threads| {
+        let (r, w) = (in_out(call.r_out), in_out(call.w_out));
+        cholesky::cholesky_update(call.batch, call.n, r, w, threads)
+    };
+    cuda = none;
+}

@@ -1,0 +1,47 @@
+//! LU factorisation with partial pivoting: A = P·L·U, L unit lower trapezoidal, U upper.
+
+use lapax_cpu::lu;
+
+use super::{c32, c64, in_out};
+
+super::ops! { lu;
+    /// LU factorisation with partial pivoting, A = P·L·U, in LAPACK's packed form (xGETRF).
+    ///
+    /// `lu` holds U on and above the diagonal and L, whose unit diagonal is not stored, below.
+    /// `ipiv[j]` is the row that was swapped with row j in step j, both counted from 1. The pivot
+    /// is the first entry of largest |re| + |im| in its column.
+    /// `info = i > 0`: U(i, i) is exactly zero, the first such i; the factorisation is complete all
+    /// the same. NaN and inf propagate, with `info` 0.
+    getrf: Getrf<T> over [f32, f64, c32, c64], Column {
+        dims { m, n, k = min(m, n) }
+        args { a: T [m, n] }
+        rets { lu: T [m, n] = a, ipiv: i32 [k], info: i32 [] }
+    }
+    cpu = lapack(getrf), |call, threads| {
+        lu::getrf(call.batch, call.m, call.n, in_out(call.lu), call.ipiv, call.info, threads)
+    };
+    cuda = none;
+
+    /// The permutation that a sequence of row swaps makes.
+    ///
+    /// `pivots[j]` is the row swapped with row j in step j, counted from 0 (JAX's pivots; LAPACK's
+    /// are one larger). `permutation` is 0, …, p − 1 after those swaps, in order: row i of P·A is
+    /// row `permutation[i]` of A. A pivot outside 0, …, p − 1 swaps nothing. The attribute
+    /// `permutation_size`, which early callers pass, may repeat p.
+    lu_pivots_to_permutation: LuPivotsToPermutation<T> over [i32], Row {
+        dims { k, p }
+        args { pivots: T [k] }
+        attrs { permutation_size: Option<i32> }
+        rets { permutation: T [p] }
+        require {
+            p >= k => "at least as many rows p as pivots k",
+            permutation_size.is_none_or(|size| i64::from(size) == p)
+                => "a permutation of permutation_size rows",
+        }
+    }
+    cpu = any("cu_lu_pivots_to_permutation"), |call, threads| {
+        let (pivots, permutation) = (call.pivots, call.permutation);
+        lu::lu_pivots_to_permutation(call.batch, call.k, call.p, pivots, permutation, threads)
+    };
+    cuda = none;
+}

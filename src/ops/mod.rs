@@ -1,0 +1,155 @@
+//! The families, and `ops!`, which turns a target's facts, stated once, into everything derived.
+
+/// The families: one file each, in the order in which tables list them.
+macro_rules! families {
+    ($($family:ident),* $(,)?) => {
+        $(mod $family;)*
+
+        /// The operations of each family.
+        pub(crate) const FAMILIES: &[&[crate::table::Op]] = &[$($family::OPS),*];
+    };
+}
+
+/// Declares the operations of a family: for each its contract, the element types, how matrices lie
+/// in memory, the shape of the call, and for each platform the wire names and what runs.
+///
+/// ```text
+/// ops! { family;
+///     /// The contract.
+///     op: Call<T> over [f32, f64, c32, c64], Column { the sections of xla_ffi::signature! }
+///     cpu = lapack(op), |call, threads| kernel(…);   // or: any("one_name_for_all_types"), …
+///     cuda = none;
+/// }
+/// ```
+///
+/// `lapack(op)` names one target for each element type, `lapack_{s,d,c,z}op_ffi`; `any(name)` one
+/// target for all, told apart by the first argument's element type.
+macro_rules! ops {
+    ($family:ident; $(
+        $(#[doc = $doc:literal])+
+        $op:ident: $call:ident<$t:ident> over [$($scalar:ident),+ $(,)?], $layout:ident {
+            $($signature:tt)*
+        }
+        cpu = $wire:ident($name:tt), $run:expr;
+        cuda = none;
+    )+) => {
+        $(
+            xla_ffi::signature! {
+                $(#[doc = $doc])+
+                pub(crate) struct $call<$t> { $($signature)* }
+            }
+        )+
+
+        /// The operations of this family.
+        pub(crate) const OPS: &[crate::table::Op] = &[$(crate::table::Op {
+            name: stringify!($op),
+            family: stringify!($family),
+            doc: concat!($($doc, "\n"),+),
+            layout: crate::table::Layout::$layout,
+            targets: crate::ops::targets!($wire($name), $call, [$($scalar),+], $run),
+        }),+];
+    };
+}
+
+/// The targets of one operation on one platform.
+macro_rules! targets {
+    (lapack($name:ident), $call:ident, [$($scalar:ident),+], $run:expr) => {
+        &[$(crate::ops::target!(
+            concat!("lapack_", crate::ops::letter!($scalar), stringify!($name), "_ffi"),
+            $call, [$scalar], $run
+        )),+]
+    };
+    (any($name:literal), $call:ident, [$($scalar:ident),+], $run:expr) => {
+        &[crate::ops::target!($name, $call, [$($scalar),+], $run)]
+    };
+}
+
+/// LAPACK's precision letter.
+macro_rules! letter {
+    (f32) => {
+        "s"
+    };
+    (f64) => {
+        "d"
+    };
+    (c32) => {
+        "c"
+    };
+    (c64) => {
+        "z"
+    };
+}
+
+/// One target: its handler, monomorphic in each element type.
+macro_rules! target {
+    ($name:expr, $call:ident, [$($scalar:ident),+], $run:expr) => {{
+        struct Handler;
+
+        impl xla_ffi::Handler for Handler {
+            const NAME: &'static str = $name;
+            const SIGNATURES: &'static [&'static xla_ffi::Signature] =
+                &[$(<$call<'static, $scalar> as xla_ffi::Call<'static>>::SIGNATURE),+];
+
+            fn call<'f>(
+                frame: xla_ffi::Frame<'f>,
+                context: &xla_ffi::Context<'f>,
+            ) -> xla_ffi::Outcome {
+                let dtype = frame.first_dtype();
+                $(if Self::SIGNATURES.len() == 1
+                    || dtype == Some(<$scalar as xla_ffi::Element>::DTYPE)
+                {
+                    let run: fn($call<'_, $scalar>, &dyn lapax_core::Threads) -> _ = $run;
+                    return match <$call<'f, $scalar> as xla_ffi::Call<'f>>::decode(frame) {
+                        Some(call) => {
+                            let outcome = run(call, &crate::ops::XlaThreads(context));
+                            xla_ffi::Outcome::Done(outcome.map_err(crate::ops::misuse))
+                        }
+                        None => xla_ffi::Outcome::Mismatch,
+                    };
+                })+
+                xla_ffi::Outcome::Mismatch
+            }
+        }
+
+        crate::table::Target {
+            name: $name,
+            platform: crate::table::Platform::Cpu,
+            handler: Some(xla_ffi::execute::<Handler>),
+            signatures: <Handler as xla_ffi::Handler>::SIGNATURES,
+        }
+    }};
+}
+
+pub(crate) use {letter, ops, target, targets};
+
+families![lu, cholesky, triangular];
+
+use lapax_core::{InOut, Threads};
+#[allow(non_camel_case_types, reason = "the names that LAPACK's Rust users know")]
+type c32 = num_complex::Complex<f32>;
+#[allow(non_camel_case_types, reason = "the names that LAPACK's Rust users know")]
+type c64 = num_complex::Complex<f64>;
+
+/// XLA's pool as the kernels see it. The host is asked for its size only by calls that are large
+/// enough to want it.
+struct XlaThreads<'c, 'f>(&'c xla_ffi::Context<'f>);
+
+impl Threads for XlaThreads<'_, '_> {
+    fn count(&self) -> usize {
+        self.0.thread_pool().threads()
+    }
+
+    fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
+        self.0.thread_pool().run(chunks, body);
+    }
+}
+
+/// The binding's in-out operand as the kernels see it.
+fn in_out<T>(operand: xla_ffi::InOut<'_, T>) -> InOut<'_, T> {
+    InOut { src: operand.src, dst: operand.dst }
+}
+
+/// Sizes that a kernel cannot serve are the caller's mistake.
+fn misuse(error: lapax_core::Error) -> xla_ffi::Error {
+    xla_ffi::Error::invalid_argument(error.to_string())
+}

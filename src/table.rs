@@ -1,0 +1,67 @@
+//! The table of targets: what `ops` states, as data. Everything that lists targets reads it.
+
+use xla_ffi::{Signature, sys::XLA_FFI_Handler};
+
+/// One operation: what its targets on all platforms have in common.
+#[derive(Debug)]
+pub struct Op {
+    /// LAPACK's routine name without its precision letter, or JAX's name where LAPACK has none.
+    pub name: &'static str,
+    /// The family: the stem of the file that defines it.
+    pub family: &'static str,
+    /// The contract, in sentences.
+    pub doc: &'static str,
+    /// How matrices lie in memory.
+    pub layout: Layout,
+    /// Its targets.
+    pub targets: &'static [Target],
+}
+
+/// One custom-call target.
+#[derive(Debug)]
+pub struct Target {
+    /// The name under which XLA programs call it.
+    pub name: &'static str,
+    /// The platform that it runs on.
+    pub platform: Platform,
+    /// The handler of its execute stage.
+    pub handler: XLA_FFI_Handler,
+    /// The calls that it accepts, one for each element type of its first argument.
+    pub signatures: &'static [&'static Signature],
+}
+
+/// Where a target runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Platform {
+    /// XLA's `Host`, JAX's `cpu`.
+    Cpu,
+}
+
+impl Platform {
+    /// JAX's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Platform::Cpu => "cpu",
+        }
+    }
+}
+
+/// How the operands of rank 2 (not counting batch dimensions) lie in memory. All others, and the
+/// batch dimensions, are row-major.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Each matrix column-major, as LAPACK has it.
+    Column,
+    /// Row-major.
+    Row,
+}
+
+/// All operations, by family.
+pub fn ops() -> impl Iterator<Item = &'static Op> {
+    crate::ops::FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+/// All targets, by family and operation.
+pub fn targets() -> impl Iterator<Item = (&'static Op, &'static Target)> {
+    ops().flat_map(|op| op.targets.iter().map(move |target| (op, target)))
+}

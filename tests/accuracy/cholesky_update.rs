@@ -1,0 +1,109 @@
+//! `cholesky_update`: ‖R'ᴴ·R' − (Rᴴ·R + w·wᴴ)‖ / (n·‖Rᴴ·R + w·wᴴ‖·ε), row-major R.
+
+use lapax_core::Scalar;
+use lapax_cpu::{InOut, Serial, Threads, cholesky::cholesky_update};
+
+use crate::kinds::{KINDS, Kind, ORDERS, matrix};
+use crate::matrix::{Matrix, ratio};
+use crate::sample::{Sample, bits};
+use crate::threads::Spawned;
+use crate::{Worst, for_each_scalar};
+
+for_each_scalar!(residual, nan_stays_in_its_matrix, same_bits_everywhere);
+
+fn update<T: Sample>(batch: usize, n: usize, r: &[T], w: &[T], threads: &dyn Threads) -> Vec<T> {
+    let (mut factor, mut rest) = (r.to_vec(), w.to_vec());
+    let aliased = (InOut { src: None, dst: &mut factor }, InOut { src: None, dst: &mut rest });
+    cholesky_update(batch, n, aliased.0, aliased.1, threads).unwrap();
+    let (mut other, mut other_rest) = (vec![T::nan(); r.len()], vec![T::nan(); w.len()]);
+    let copied =
+        (InOut { src: Some(r), dst: &mut other }, InOut { src: Some(w), dst: &mut other_rest });
+    cholesky_update(batch, n, copied.0, copied.1, threads).unwrap();
+    assert!(bits(&factor) == bits(&other), "aliased and copied calls differ");
+    assert!(bits(&rest) == bits(&other_rest));
+    if w.iter().chain(r).all(|&x| Scalar::is_finite(x)) {
+        assert!(rest.iter().all(|&x| x == T::ZERO));
+    }
+    factor
+}
+
+/// A row-major upper triangle of the kind, with junk below the diagonal.
+fn triangle<T: Sample>(kind: Kind, n: usize, seed: u64) -> Vec<T> {
+    // Squares of the elements are formed only in the residual, with its own scale.
+    let transposed = matrix::<T>(kind, n, n, seed).transposed();
+    let mut r: Vec<T> = transposed.narrowed(kind.exponent::<T>());
+    for i in 0..n {
+        for j in 0..i {
+            r[i * n + j] = [T::nan(), T::from_f64(2.0)][j % 2];
+        }
+    }
+    r
+}
+
+fn residual<T: Sample>() {
+    let mut worst = Worst::default();
+    for n in ORDERS {
+        for kind in KINDS {
+            let exponent = kind.exponent::<T>();
+            let r: Vec<T> = triangle(kind, n, 1);
+            // One vector of the kind, one that is zero now and then, and zero itself.
+            for (form, keep) in [("full", 1), ("sparse", 3), ("zero", usize::MAX)] {
+                let mut w: Vec<T> = matrix::<T>(kind, n, 1, 2).narrowed(exponent);
+                (0..n).filter(|i| i % keep != keep / 2).for_each(|i| w[i] = T::ZERO);
+                let result = update(1, n, &r, &w, &Serial);
+                for k in (0..n * n).filter(|k| k % n < k / n) {
+                    assert_eq!(result[k].bits(), r[k].bits(), "the lower triangle was written");
+                }
+                // Read as column-major, these are Rᵀ and R'ᵀ.
+                let wide = |x: &[T]| {
+                    Matrix::widened(n, x, -exponent).transposed().masked(|i, j| i <= j)
+                };
+                let w = Matrix::widened(n, &w, -exponent);
+                let (before, after) = (wide(&r), wide(&result));
+                let mut expected = before.adjoint().times(&before);
+                if n > 0 {
+                    let term = w.times(&w.adjoint());
+                    expected = Matrix::new(n, n, |i, j| expected.at(i, j) + term.at(i, j));
+                }
+                let error = after.adjoint().times(&after).minus(&expected).norm();
+                let ratio = ratio::<T>(error, n, expected.norm(), -exponent);
+                worst.check(ratio, || format!("{} {kind:?} {form} n = {n}", T::NAME));
+            }
+        }
+    }
+}
+
+fn nan_stays_in_its_matrix<T: Sample>() {
+    let n = 9;
+    let r: Vec<T> = triangle(Kind::Random, n, 1);
+    let w: Vec<T> = matrix::<T>(Kind::Random, n, 1, 2).narrowed(0);
+    let expected = update(1, n, &r, &w, &Serial);
+    for (element, bad) in [(0, f64::NAN), (n / 2, f64::NAN), (n - 1, f64::INFINITY)] {
+        let mut w = w.repeat(3);
+        w[n + element] = T::from_f64(bad);
+        let result = update(3, n, &r.repeat(3), &w, &Serial);
+        assert_eq!(bits(&result[..n * n]), bits(&expected));
+        assert_eq!(bits(&result[2 * n * n..]), bits(&expected));
+        let diagonal = result[n * n + element * (n + 1)];
+        assert!(!Scalar::is_finite(diagonal), "{bad} became {diagonal:?}");
+    }
+}
+
+fn same_bits_everywhere<T: Sample>() {
+    for (n, batch) in [(3, 9000), (33, 300), (129, 40)] {
+        let r: Vec<T> = triangle(Kind::Random, n, 1);
+        let w: Vec<T> = matrix::<T>(Kind::Random, n, 1, 2).narrowed(0);
+        let expected = bits(&update(1, n, &r, &w, &Serial)).repeat(batch);
+        for threads in [1, 2, 7] {
+            let result =
+                update(batch, n, &r.repeat(batch), &w.repeat(batch), &Spawned(threads));
+            assert!(bits(&result) == expected, "n = {n}, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn empty_batches_and_matrices_are_nothing_to_do() {
+    assert!(update::<f64>(0, 3, &[], &[], &Serial).is_empty());
+    assert!(update::<f64>(3, 0, &[], &[], &Serial).is_empty());
+}

@@ -1,0 +1,138 @@
+//! Matrices by name: the ordinary and the adversarial ones that every factorisation meets.
+
+use lapax_core::Scalar;
+
+use crate::matrix::{Matrix, largest};
+use crate::sample::{Random, Sample};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Uniform elements.
+    Random,
+    /// Rows and columns fall in size by 2⁻⁴⁰ from the first to the last.
+    Graded,
+    /// The last column is within rounding of a combination of the others.
+    NearlySingular,
+    /// Elimination with partial pivoting doubles the last column at each step, for 40 steps: the
+    /// factors are exact, and f64 still holds their product exactly.
+    Wilkinson,
+    /// Upper triangular; every leading block is well conditioned, the whole is not.
+    Kahan,
+    /// Toeplitz with eigenvalues that are sensitive to perturbation.
+    Grcar,
+    /// Twice the identity plus rank one: all eigenvalues but one are equal.
+    RepeatedEigenvalues,
+    /// Every element is below the smallest normal number.
+    Denormal,
+    /// Just below overflow.
+    NearOverflow,
+    /// Just above underflow.
+    NearUnderflow,
+    /// Half the rank, of small integers.
+    RankDeficient,
+}
+
+pub const KINDS: [Kind; 11] = [
+    Kind::Random,
+    Kind::Graded,
+    Kind::NearlySingular,
+    Kind::Wilkinson,
+    Kind::Kahan,
+    Kind::Grcar,
+    Kind::RepeatedEigenvalues,
+    Kind::Denormal,
+    Kind::NearOverflow,
+    Kind::NearUnderflow,
+    Kind::RankDeficient,
+];
+
+/// Orders of square matrices: empty, tiny, and around the block sizes of the kernels.
+pub const ORDERS: [usize; 13] = [0, 1, 2, 3, 5, 8, 17, 31, 32, 33, 64, 100, 129];
+
+/// Tall and wide shapes.
+pub const RECTANGLES: [(usize, usize); 10] =
+    [(0, 3), (3, 0), (1, 5), (5, 1), (17, 4), (4, 17), (129, 8), (8, 129), (100, 33), (33, 100)];
+
+impl Kind {
+    /// The power of two that brings the elements of [`matrix`] where this kind has them.
+    pub fn exponent<T: Sample>(self) -> i32 {
+        /// Room for the growth of elements during elimination.
+        const GROWTH: i32 = 16;
+        /// Denormal elements are integers of this many bits.
+        const DENORMAL_BITS: i32 = 20;
+        match self {
+            Kind::NearOverflow => T::MAX_EXPONENT - GROWTH,
+            Kind::NearUnderflow => T::MIN_EXPONENT + GROWTH,
+            Kind::Denormal => T::DENORMAL_EXPONENT + DENORMAL_BITS,
+            _ => 0,
+        }
+    }
+}
+
+/// A matrix of the kind before scaling: elements of order 1.
+pub fn matrix<T: Sample>(kind: Kind, m: usize, n: usize, seed: u64) -> Matrix<T::Wide> {
+    let mut random = Random(seed);
+    let real = <T::Wide as Scalar>::from_real;
+    let position = |i: usize, j: usize| (i + j) as f64 / (m + n) as f64;
+    match kind {
+        Kind::Random | Kind::Denormal | Kind::NearOverflow | Kind::NearUnderflow => {
+            Matrix::new(m, n, |_, _| random.scalar())
+        }
+        Kind::Graded => Matrix::new(m, n, |i, j| {
+            random.scalar::<T::Wide>().scale((-40.0 * position(i, j)).exp2())
+        }),
+        Kind::NearlySingular => {
+            let mut a = Matrix::new(m, n, |_, _| random.scalar::<T::Wide>());
+            for i in 0..if n > 1 { m } else { 0 } {
+                let sum = (0..n - 1).fold(T::Wide::ZERO, |sum, j| sum + a.at(i, j));
+                let noise = random.scalar::<T::Wide>().scale(<T as Sample>::epsilon());
+                a.data[i + (n - 1) * m] = sum.unscale(n as f64) + noise;
+            }
+            a
+        }
+        Kind::Wilkinson => Matrix::new(m, n, |i, j| match i.cmp(&j) {
+            _ if j + 1 == n => real(1.0),
+            std::cmp::Ordering::Less => real(0.0),
+            std::cmp::Ordering::Equal => real(1.0),
+            std::cmp::Ordering::Greater => real(if j < 40 { -1.0 } else { 0.0 }),
+        }),
+        Kind::Kahan => {
+            let (sine, cosine) = 1.2_f64.sin_cos();
+            Matrix::new(m, n, |i, j| match i.cmp(&j) {
+                std::cmp::Ordering::Less => real(-cosine * sine.powf(i as f64)),
+                std::cmp::Ordering::Equal => real(sine.powf(i as f64)),
+                std::cmp::Ordering::Greater => real(0.0),
+            })
+        }
+        Kind::Grcar => Matrix::new(m, n, |i, j| match (i, j) {
+            _ if i == j + 1 => real(-1.0),
+            _ if i <= j && j <= i + 3 => real(1.0),
+            _ => real(0.0),
+        }),
+        Kind::RepeatedEigenvalues => {
+            let u: Vec<T::Wide> = (0..m.max(n)).map(|_| random.scalar()).collect();
+            let identity = |i, j| real(if i == j { 2.0 } else { 0.0 });
+            Matrix::new(m, n, |i, j| identity(i, j) + (u[i] * u[j].conj()).unscale(u.len() as f64))
+        }
+        Kind::RankDeficient => {
+            let rank = m.min(n).div_ceil(2);
+            let mut digit = |_, _| real(random.below(7) as f64 - 3.0);
+            Matrix::new(m, rank, &mut digit).times(&Matrix::new(rank, n, &mut digit))
+        }
+    }
+}
+
+/// A Hermitian positive definite matrix before scaling: Aᴴ·A over its largest element, for the A of
+/// that kind, plus what makes it definite in spite of rounding to T.
+pub fn definite<T: Sample>(kind: Kind, n: usize, seed: u64) -> Matrix<T::Wide> {
+    let a = matrix::<T>(kind, n, n, seed);
+    let gram = a.adjoint().times(&a);
+    let scale = largest(&gram.data);
+    // Rounding to a few bits moves a denormal matrix by as much.
+    let rounding = if kind == Kind::Denormal { 2.0_f64.powi(-20) } else { T::epsilon() };
+    let shift = 20.0 * n as f64 * rounding;
+    Matrix::new(n, n, |i, j| {
+        let x = gram.at(i, j).unscale(scale);
+        if i == j { <T::Wide as Scalar>::from_real(x.re() + shift) } else { x }
+    })
+}

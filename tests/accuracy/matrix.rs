@@ -1,0 +1,97 @@
+//! Column-major matrices in the wide type, with just enough algebra to form residuals.
+
+use lapax_core::{Real, Scalar};
+
+use crate::sample::Sample;
+
+#[derive(Clone, Debug)]
+pub struct Matrix<W> {
+    pub rows: usize,
+    pub cols: usize,
+    pub data: Vec<W>,
+}
+
+impl<W: Scalar<Real = f64>> Matrix<W> {
+    pub fn new(rows: usize, cols: usize, mut element: impl FnMut(usize, usize) -> W) -> Self {
+        let data = (0..cols).flat_map(|j| (0..rows).map(move |i| (i, j)));
+        let data = data.map(|(i, j)| element(i, j)).collect();
+        Self { rows, cols, data }
+    }
+
+    /// The matrix behind a result, times 2 to the power `exponent`.
+    pub fn widened<T: Sample<Wide = W>>(rows: usize, data: &[T], exponent: i32) -> Self {
+        let cols = if rows == 0 { 0 } else { data.len() / rows };
+        Self { rows, cols, data: data.iter().map(|x| x.widen(exponent)).collect() }
+    }
+
+    /// The nearest matrix in T to this one times 2 to the power `exponent`.
+    pub fn narrowed<T: Sample<Wide = W>>(&self, exponent: i32) -> Vec<T> {
+        self.data.iter().map(|&x| T::narrow(x, exponent)).collect()
+    }
+
+    pub fn at(&self, i: usize, j: usize) -> W {
+        self.data[i + j * self.rows]
+    }
+
+    /// The elements for which `keep(i, j)`, and zeros.
+    pub fn masked(&self, keep: impl Fn(usize, usize) -> bool) -> Self {
+        let element = |i, j| if keep(i, j) { self.at(i, j) } else { W::ZERO };
+        Self::new(self.rows, self.cols, element)
+    }
+
+    pub fn transposed(&self) -> Self {
+        Self::new(self.cols, self.rows, |i, j| self.at(j, i))
+    }
+
+    pub fn adjoint(&self) -> Self {
+        Self::new(self.cols, self.rows, |i, j| self.at(j, i).conj())
+    }
+
+    pub fn times(&self, other: &Self) -> Self {
+        assert_eq!(self.cols, other.rows);
+        let mut product = Self::new(self.rows, other.cols, |_, _| W::ZERO);
+        if self.rows == 0 {
+            return product;
+        }
+        for (j, column) in product.data.chunks_exact_mut(self.rows).enumerate() {
+            for (k, factor) in self.data.chunks_exact(self.rows).enumerate() {
+                let x = other.at(k, j);
+                for (sum, &f) in column.iter_mut().zip(factor) {
+                    *sum += f * x;
+                }
+            }
+        }
+        product
+    }
+
+    pub fn minus(&self, other: &Self) -> Self {
+        assert_eq!((self.rows, self.cols), (other.rows, other.cols));
+        Self::new(self.rows, self.cols, |i, j| self.at(i, j) - other.at(i, j))
+    }
+
+    /// The 1-norm: the largest sum of a column's moduli. NaN if an element is.
+    pub fn norm(&self) -> f64 {
+        let columns = self.data.chunks_exact(self.rows.max(1));
+        columns
+            .map(|column| column.iter().map(|x| x.abs()).sum::<f64>())
+            .fold(0.0, |norm, sum| if sum.is_nan() || sum > norm { sum } else { norm })
+    }
+}
+
+/// residual / (size · norm · ε): LAPACK's test ratio. An exact zero over zero is zero.
+///
+/// `exponent` is the power of two that the operands were widened by; it says where in that scale
+/// the smallest positive number of T lies, below which no rounding error can be.
+pub fn ratio<T: Sample>(residual: f64, size: usize, norm: f64, exponent: i32) -> f64 {
+    let denormal = 2.0_f64.powi((T::DENORMAL_EXPONENT + exponent).max(-1000));
+    if residual == 0.0 {
+        return 0.0;
+    }
+    let unit = <T as Sample>::epsilon() * norm;
+    residual / (size.max(1) as f64 * if unit < denormal { denormal } else { unit })
+}
+
+/// The largest modulus; zero for an empty matrix.
+pub fn largest<W: Scalar<Real = f64>>(x: &[W]) -> f64 {
+    x.iter().map(|x| Real::to_f64(x.abs())).fold(0.0, f64::max)
+}

@@ -1,0 +1,39 @@
+"""Eight CPU devices for the whole session, one fixture per scalar, and stock rules around each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+os.environ["XLA_FLAGS"] = (
+    os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+)
+
+import jax  # noqa: E402  XLA reads its flags once, when JAX makes its first backend.
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+from programs import Operands, operands  # noqa: E402
+
+import lapax  # noqa: E402
+
+
+@pytest.fixture(params=["float32", "complex64", "float64", "complex128"])
+def dtype(request: pytest.FixtureRequest) -> Iterator[np.dtype]:
+    """A scalar type in the JAX mode that has it: x32 for the short ones, x64 for the long ones."""
+    kind = np.dtype(request.param)
+    with jax.enable_x64(kind in (np.float64, np.complex128)):
+        yield kind
+
+
+@pytest.fixture
+def batch(dtype: np.dtype) -> Operands:
+    """Six well-conditioned 5×5 problems."""
+    return operands(dtype, n=5, batch=(6,))
+
+
+@pytest.fixture(autouse=True)
+def stock_before_and_after() -> Iterator[None]:
+    """No test leaves lapax installed for the next one."""
+    assert not lapax.is_installed()
+    yield
+    lapax.uninstall()

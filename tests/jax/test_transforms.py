@@ -1,0 +1,115 @@
+"""vmap is one call with a larger batch; derivatives are stock's and those of finite differences."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from programs import FUNCTIONS, Operands, assert_close, custom_calls, operands, tolerance
+
+import lapax
+
+DIFFERENTIABLE = ["cholesky", "solve", "inv", "slogdet", "lu_solve", "cho_solve", "lower", "unit"]
+
+
+def scalar(name):
+    """A real function of all entries of the result, different for each entry."""
+
+    def loss(*o):
+        leaves = jax.tree.leaves(FUNCTIONS[name](Operands(*o)))
+        weights = (jnp.cos(jnp.arange(x.size, dtype=x.real.dtype)).reshape(x.shape) for x in leaves)
+        return sum(jnp.sum(w * x.real + 2 * w * x.imag) for w, x in zip(weights, leaves, strict=True))
+
+    return loss
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients_equal_stock(name, dtype, batch):
+    gradient = jax.grad(scalar(name), argnums=(0, 1, 2))
+    expected = jax.jit(gradient)(*batch)
+    with lapax.installed():
+        got = jax.jit(gradient)(*batch)
+        calls = custom_calls(gradient, *batch)
+    assert calls and all(call.startswith("lapax.") for call in calls)
+    assert_close(got, expected, 10 * tolerance(dtype, 5))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.complex128])
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_gradients_equal_finite_differences(name, kind):
+    with jax.enable_x64(True), lapax.installed():
+        loss, point = scalar(name), operands(np.dtype(kind), n=4, batch=(2,))
+        direction = operands(np.dtype(kind), n=4, batch=(2,), nrhs=2)
+        h = 1e-6
+        there, back = ([x + s * h * d for x, d in zip(point, direction)] for s in (1, -1))
+        difference = (loss(*there) - loss(*back)) / (2 * h)
+        gradient = jax.grad(loss, argnums=(0, 1, 2))(*point)
+        # JAX's gradient g of a real function of complex x: df = Re Σ g·dx.
+        derivative = sum(jnp.sum((g * d).real) for g, d in zip(gradient, direction))
+        np.testing.assert_allclose(derivative, difference, rtol=1e-7)
+
+
+def test_second_derivatives_equal_stock():
+    o = operands(np.dtype(np.float32), n=3, batch=())
+    hessian = jax.hessian(lambda s: jnp.linalg.slogdet(jnp.linalg.cholesky(s))[1])
+    expected = hessian(o.s)
+    with lapax.installed():
+        assert_close(hessian(o.s), expected, 1e-4)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_vmap_makes_the_same_calls_as_one_problem(name, dtype, batch):
+    def one(*o):
+        return FUNCTIONS[name](Operands(*o))
+
+    with lapax.installed():
+        single = custom_calls(one, *(x[0] for x in batch))
+        mapped = custom_calls(jax.vmap(one), *batch)
+        twice = custom_calls(jax.vmap(jax.vmap(one)), *(x[:, None] for x in batch))
+        got, expected = jax.vmap(one)(*batch), one(*batch)
+    assert single == mapped == twice
+    assert_close(got, expected, tolerance(dtype, 5))
+
+
+def test_vmap_over_one_operand():
+    o = operands(np.dtype(np.float32), n=4, batch=(3,))
+    with lapax.installed():
+        solve = lambda b: jnp.linalg.solve(o.a[0], b)  # noqa: E731
+        got = jax.vmap(solve)(o.b)
+    assert_close(got, np.linalg.solve(o.a[0], o.b), tolerance(np.dtype(np.float32), 4))
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0), (1, 1)])
+def test_cholesky_update_under_vmap_is_one_call(axes):
+    rng = np.random.default_rng(1)
+    r = np.triu(rng.standard_normal((3, 3, 3)) + 4 * np.eye(3)).astype(np.float32)
+    w = rng.standard_normal((3, 3)).astype(np.float32)
+    update = jax.vmap(jax.lax.linalg.cholesky_update, in_axes=axes)
+    single = jax.lax.linalg.cholesky_update
+    r, w = (x if axis is not None else x[0] for x, axis in zip((r, w), axes, strict=True))
+    rows = [
+        [np.take(x, i, axis) if axis is not None else x for x, axis in zip((r, w), axes)]
+        for i in range(3)
+    ]
+    expected = np.stack([single(*row) for row in rows])
+    with lapax.installed():
+        assert custom_calls(update, r, w) == ["lapax.cu_cholesky_update_ffi"]
+        got = np.asarray(update(r, w))
+    gram, expected_gram = (x.swapaxes(-1, -2) @ x for x in (got, expected))
+    assert_close(gram, expected_gram, tolerance(np.dtype(np.float32), 3))
+
+
+def test_scan_cond_and_remat():
+    o = operands(np.dtype(np.float32), n=3, batch=(4,))
+
+    def loss(s):
+        def step(total, matrix):
+            root = jax.checkpoint(jnp.linalg.cholesky)(matrix)
+            return total + jax.lax.cond(total >= 0, jnp.sum, jnp.prod, root), None
+
+        return jax.lax.scan(step, 0.0, s)[0]
+
+    expected = jax.value_and_grad(loss)(o.s)
+    with lapax.installed():
+        assert_close(jax.value_and_grad(loss)(o.s), expected, 1e-4)
