@@ -85,6 +85,10 @@ pub trait Scalar:
         Self::from_parts(self.re() / divisor, self.im() / divisor)
     }
 
+    /// self + a·b, each part of each product rounded together with its sum. Fast only where the
+    /// code around it is compiled for a processor with fused multiply-add.
+    fn fused_add(self, a: Self, b: Self) -> Self;
+
     /// The quotient, without overflow or underflow that the result itself does not have.
     fn divide(self, divisor: Self) -> Self;
 
@@ -160,6 +164,11 @@ macro_rules! real {
             }
 
             #[inline(always)]
+            fn fused_add(self, a: Self, b: Self) -> Self {
+                a.mul_add(b, self)
+            }
+
+            #[inline(always)]
             fn divide(self, divisor: Self) -> Self {
                 self / divisor
             }
@@ -224,6 +233,14 @@ macro_rules! real {
             #[inline(always)]
             fn im(self) -> $real {
                 self.im
+            }
+
+            #[inline(always)]
+            fn fused_add(self, a: Self, b: Self) -> Self {
+                Complex {
+                    re: (-a.im).mul_add(b.im, a.re.mul_add(b.re, self.re)),
+                    im: a.im.mul_add(b.re, a.re.mul_add(b.im, self.im)),
+                }
             }
 
             fn divide(self, divisor: Self) -> Self {

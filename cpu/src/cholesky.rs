@@ -1,8 +1,26 @@
-//! Cholesky factorisation A = L·Lᴴ = Uᴴ·U, and its change when A gains a rank-one term.
+//! Cholesky factorisation A = L·Lᴴ = Uᴴ·U.
+//!
+//! Uᴴ·U = A is L·Lᴴ = Aᵀ for L = Uᵀ, so the upper case is the lower one on a transposed view.
 
-use lapax_core::{ItemsInOut, ItemsMut, Scalar as _, for_each, index_fits_i32};
+use std::cmp::Ordering;
 
-use crate::{Error, InOut, Real, Scalar, Threads, Uplo};
+use faer::{Accum, Conj, MatMut, MatRef};
+use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each, index_fits_i32};
+use pulp::{Arch, Simd, WithSimd};
+
+use crate::simd::sub_mul;
+use crate::substitution;
+use crate::triangular::{System, solve, subtract_product};
+use crate::{Diag, Error, InOut, Scalar, Threads, Uplo};
+
+pub use crate::update::cholesky_update;
+
+/// The order up to which a matrix is factored column by column, packed.
+const ORDER: usize = 32;
+/// The order up to which a matrix is factored faster without wide registers.
+const TINY: usize = 8;
+/// The order up to which a Hermitian update is computed as a full product, of which half is used.
+const PRODUCT_ORDER: usize = 64;
 
 /// Factors each n × n Hermitian positive definite matrix of a batch, in place.
 ///
@@ -26,97 +44,163 @@ pub fn potrf<T: Scalar>(
     let operands =
         (ItemsInOut::new("a", batch, &[n, n], a)?, ItemsMut::new("info", batch, &[], info)?);
     let flops = n.saturating_mul(n).saturating_mul(n) / 3;
-    for_each(
-        batch,
-        operands,
-        100 + flops / 10,
-        threads,
-        || (),
-        |(), (a, info)| {
-            info[0] = match factor(uplo, n, a) {
-                Ok(()) => 0,
-                Err(j) => i32::try_from(j + 1).unwrap_or(i32::MAX),
-            };
-        },
-    );
+    let arch = Arch::new();
+    let scratch = || Scratch::new(n);
+    for_each(batch, operands, 50 + flops / 10, threads, scratch, |scratch, (a, info)| {
+        let a = MatMut::from_column_major_slice_mut(a, n, n);
+        let a = if uplo == Uplo::Upper { a.transpose_mut() } else { a };
+        // Orders are at most n, which is an i32.
+        let minor = factor(a, scratch, arch).err();
+        info[0] = minor.map_or(0, |j| i32::try_from(j + 1).unwrap_or(i32::MAX));
+    });
     Ok(())
 }
 
-fn factor<T: Scalar>(uplo: Uplo, n: usize, a: &mut [T]) -> Result<(), usize> {
-    let at = |i: usize, j: usize| match uplo {
-        Uplo::Lower => i + j * n,
-        Uplo::Upper => j + i * n,
-    };
-    for j in 0..n {
-        let mut d = a[at(j, j)].re();
-        for k in 0..j {
-            let x = a[at(j, k)];
-            d -= (x * x.conj()).re();
+/// What a factorisation reuses.
+struct Scratch<T: Scalar> {
+    /// A product of which one triangle is used.
+    block: Vec<T>,
+    substitution: substitution::Scratch<T>,
+}
+
+impl<T: Scalar> Scratch<T> {
+    /// For matrices of order n.
+    fn new(n: usize) -> Self {
+        let (block, order) = if n <= ORDER { (0, 0) } else { (PRODUCT_ORDER, n) };
+        Self {
+            block: vec![T::ZERO; block * block],
+            substitution: substitution::Scratch::new(order, n),
         }
-        a[at(j, j)] = T::from_real(d);
-        if !(d > T::Real::ZERO) {
+    }
+}
+
+/// Factors the lower triangle of a view; `Err(j)` where row j has no positive pivot.
+fn factor<T: Scalar>(a: MatMut<'_, T>, scratch: &mut Scratch<T>, arch: Arch) -> Result<(), usize> {
+    let n = a.nrows();
+    if n <= ORDER {
+        return match n {
+            ..=4 => FactorPacked::<T, 4>(a).with_simd(pulp::Scalar::new()),
+            ..=TINY => FactorPacked::<T, TINY>(a).with_simd(pulp::Scalar::new()),
+            ..=16 => arch.dispatch(FactorPacked::<T, 16>(a)),
+            _ => arch.dispatch(FactorPacked::<T, ORDER>(a)),
+        };
+    }
+    let half = (n / 2).next_multiple_of(ORDER);
+    let (mut a11, _, mut a21, mut a22) = a.split_at_mut(half, half);
+    // L₁₁·L₁₁ᴴ = A₁₁, then L₂₁ = A₂₁·L₁₁⁻ᴴ, which is conj(L₁₁)·L₂₁ᵀ = A₂₁ᵀ.
+    factor(a11.as_mut(), scratch, arch)?;
+    let system = System { uplo: Uplo::Lower, diag: Diag::NonUnit, conj: Conj::Yes };
+    solve(system, a11.as_ref(), a21.as_mut().transpose_mut(), &mut scratch.substitution, arch);
+    // L₂₂·L₂₂ᴴ = A₂₂ − L₂₁·L₂₁ᴴ.
+    subtract_hermitian_product(a22.as_mut(), a21.as_ref(), &mut scratch.block);
+    factor(a22, scratch, arch).map_err(|j| half + j)
+}
+
+/// The lower triangle of A ← A − X·Xᴴ.
+fn subtract_hermitian_product<T: Scalar>(a: MatMut<'_, T>, x: MatRef<'_, T>, block: &mut [T]) {
+    let n = a.nrows();
+    if n > PRODUCT_ORDER {
+        let half = (n / 2).next_multiple_of(ORDER);
+        let (a11, _, a21, a22) = a.split_at_mut(half, half);
+        let (x1, x2) = x.split_at_row(half);
+        subtract_hermitian_product(a11, x1, block);
+        subtract_product(a21, (x2, Conj::No), (x1.transpose(), Conj::Yes));
+        subtract_hermitian_product(a22, x2, block);
+        return;
+    }
+    let mut product = MatMut::from_column_major_slice_mut(&mut block[..n * n], n, n);
+    let (mut a, by_rows) = by_columns(a);
+    // The product is laid out as the matrix is.
+    let laid_out = if by_rows { product.as_mut().transpose_mut() } else { product.as_mut() };
+    T::product(laid_out, Accum::Replace, (x, Conj::No), (x.transpose(), Conj::Yes), T::ONE);
+    for (k, product) in block[..n * n].chunks_exact(n).enumerate() {
+        let run = run(n, k, by_rows);
+        let target = a.as_mut().col_mut(k);
+        let Some(target) = target.try_as_col_major_mut() else { unreachable!("columns by now") };
+        for (x, &y) in target.as_slice_mut()[run.clone()].iter_mut().zip(&product[run]) {
+            *x -= y;
+        }
+    }
+}
+
+/// The view whose columns are contiguous: the matrix, or (`true`) its transpose.
+fn by_columns<T>(a: MatMut<'_, T>) -> (MatMut<'_, T>, bool) {
+    if a.row_stride() == 1 { (a, false) } else { (a.transpose_mut(), true) }
+}
+
+/// The part of the lower triangle in contiguous run k: column k, or row k.
+fn run(n: usize, k: usize, by_rows: bool) -> std::ops::Range<usize> {
+    if by_rows { 0..k + 1 } else { k..n }
+}
+
+/// The base case: at most L rows, in a copy whose columns have the constant length L, so that they
+/// are updated in whole registers, whatever the layout of the matrix.
+struct FactorPacked<'a, T, const L: usize>(MatMut<'a, T>);
+
+impl<T: Scalar, const L: usize> WithSimd for FactorPacked<'_, T, L> {
+    type Output = Result<(), usize>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Result<(), usize> {
+        let n = self.0.nrows();
+        let (mut a, by_rows) = by_columns(self.0);
+        let mut block = [[T::ZERO; L]; L];
+        let block = &mut block[..n];
+        for k in 0..n {
+            let Some(source) = a.as_ref().col(k).try_as_col_major() else {
+                unreachable!("columns by now")
+            };
+            let source = source.as_slice();
+            if by_rows {
+                block.iter_mut().zip(&source[..=k]).for_each(|(column, &x)| column[k] = x);
+            } else {
+                block[k][k..n].copy_from_slice(&source[k..]);
+            }
+        }
+        let outcome = factor_block::<S, T, L>(block);
+        for k in 0..n {
+            let Some(target) = a.as_mut().col_mut(k).try_as_col_major_mut() else {
+                unreachable!("columns by now")
+            };
+            let target = target.as_slice_mut();
+            if by_rows {
+                block.iter().zip(&mut target[..=k]).for_each(|(column, x)| *x = column[k]);
+            } else {
+                target[k..].copy_from_slice(&block[k][k..n]);
+            }
+        }
+        outcome
+    }
+}
+
+/// Column j of L is column j of A − Σ L(:, k)·conj(L(j, k)) over k < j, over the root of its pivot.
+///
+/// Elements above the diagonal are zero before and after.
+#[inline(always)]
+fn factor_block<S: Simd, T: Scalar, const L: usize>(columns: &mut [[T; L]]) -> Result<(), usize> {
+    for j in 0..columns.len() {
+        let (known, rest) = columns.split_at_mut(j);
+        let mut column = rest[0];
+        for l in known {
+            let factor = l[j].conj();
+            for (x, l) in column.iter_mut().zip(*l) {
+                *x = sub_mul::<S, T>(*x, factor, l);
+            }
+        }
+        column[..j].fill(T::ZERO);
+        let pivot = column[j].re();
+        // A NaN is not positive either.
+        if pivot.partial_cmp(&T::Real::ZERO) != Some(Ordering::Greater) {
+            column[j] = T::from_real(pivot);
+            rest[0] = column;
             return Err(j);
         }
-        let d = d.sqrt();
-        a[at(j, j)] = T::from_real(d);
-        for i in j + 1..n {
-            let mut x = a[at(i, j)];
-            for k in 0..j {
-                x -= a[at(i, k)] * a[at(j, k)].conj();
-            }
-            a[at(i, j)] = x.unscale(d);
-        }
+        let root = pivot.sqrt();
+        // The reciprocal of a square root never overflows.
+        let reciprocal = T::Real::ONE.divide(root);
+        column.iter_mut().for_each(|x| *x = x.scale(reciprocal));
+        column[j] = T::from_real(root);
+        rest[0] = column;
     }
     Ok(())
-}
-
-/// Updates each Cholesky factor of a batch for a rank-one term: R'ᴴ·R' = Rᴴ·R + w·wᴴ.
-///
-/// `r` is n × n upper triangular and **row-major**; its strict lower triangle is neither read nor
-/// written. `w` has n elements and is returned as zeros, to which the rotations bring it. A row of
-/// R' keeps the sign (the phase, if complex) of R's diagonal entry.
-///
-/// # Errors
-/// Where a slice has another length than the dimensions say.
-pub fn cholesky_update<T: Scalar>(
-    batch: usize,
-    n: usize,
-    r: InOut<'_, T>,
-    w: InOut<'_, T>,
-    threads: &dyn Threads,
-) -> Result<(), Error> {
-    let operands =
-        (ItemsInOut::new("r", batch, &[n, n], r)?, ItemsInOut::new("w", batch, &[n], w)?);
-    let nanoseconds = 30_usize.saturating_mul(n).saturating_add(n.saturating_mul(n));
-    for_each(batch, operands, nanoseconds, threads, || (), |(), (r, w)| update(r, w));
-    Ok(())
-}
-
-fn update<T: Scalar>(r: &mut [T], w: &mut [T]) {
-    let n = w.len();
-    // The row that is appended to R is wᴴ.
-    for x in w.iter_mut() {
-        *x = x.conj();
-    }
-    for (j, row) in r.chunks_exact_mut(n.max(1)).enumerate() {
-        let row = &mut row[j..];
-        let tail = &mut w[j..];
-        if tail[0] == T::ZERO {
-            continue;
-        }
-        let (c, s, diagonal) = rotation(row[0], tail[0]);
-        row[0] = diagonal;
-        tail[0] = T::ZERO;
-        for (x, v) in row[1..].iter_mut().zip(&mut tail[1..]) {
-            (*x, *v) = (x.scale(c) + s * *v, v.scale(c) - s.conj() * *x);
-        }
-    }
-}
-
-/// The plane rotation [c s; -s̄ c]·[f; g] = [r; 0].
-fn rotation<T: Scalar>(f: T, g: T) -> (T::Real, T, T) {
-    let (f_abs, g_abs) = (f.abs(), g.abs());
-    let norm = f_abs.hypot(g_abs);
-    let phase = if f_abs == T::Real::ZERO { T::ONE } else { f.unscale(f_abs) };
-    (f_abs / norm, phase * g.unscale(norm).conj(), phase.scale(norm))
 }

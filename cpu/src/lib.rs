@@ -9,7 +9,10 @@
 pub mod cholesky;
 pub mod lu;
 mod scalar;
+mod simd;
+mod substitution;
 pub mod triangular;
+mod update;
 
 pub use lapax_core::{Diag, Error, InOut, Real, Serial, Side, Threads, Trans, Uplo};
 pub use scalar::Scalar;

@@ -1,10 +1,24 @@
 //! LU factorisation with partial pivoting: P·A = L·U, L unit lower trapezoidal, U upper trapezoidal.
 //!
 //! Pivots are LAPACK's: `ipiv[j] = i` says that rows j and i were swapped in step j, counted from 1.
+//! The recursion is Toledo's, "Locality of reference in LU decomposition with partial pivoting"
+//! (SIAM J. Matrix Anal. Appl. 18, 1997).
 
-use lapax_core::{Items, ItemsInOut, ItemsMut, Scalar as _, for_each, index_fits_i32};
+use faer::{Conj, MatMut, MatRef};
+use lapax_core::{Items, ItemsInOut, ItemsMut, for_each, index_fits_i32};
+use pulp::{Arch, Simd, WithSimd};
 
-use crate::{Error, InOut, Scalar, Threads};
+use crate::simd::{Divisor, first_largest, sub_mul, sub_scaled};
+use crate::substitution;
+use crate::triangular::{System, solve, subtract_product};
+use crate::{Diag, Error, InOut, Scalar, Threads, Uplo};
+
+/// The number of columns up to which elimination goes column by column.
+const COLUMNS: usize = 16;
+/// The number of rows and of columns up to which elimination is faster without wide registers.
+const TINY: usize = 8;
+/// The number of rows and of columns up to which a block is eliminated in packed form.
+const PACKED: usize = 32;
 
 /// Factors each m × n matrix of a batch as P·A = L·U, in place.
 ///
@@ -33,54 +47,187 @@ pub fn getrf<T: Scalar>(
         ItemsMut::new("info", batch, &[], info)?,
     );
     let flops = m.saturating_mul(n).saturating_mul(k);
-    for_each(
-        batch,
-        operands,
-        100 + flops / 10,
-        threads,
-        || (),
-        |(), (a, ipiv, info)| {
-            info[0] = factor(m, a, ipiv);
-        },
-    );
+    let arch = Arch::new();
+    let scratch = || Scratch::new(m, n);
+    for_each(batch, operands, 50 + flops / 10, threads, scratch, |scratch, (a, ipiv, info)| {
+        let Scratch { swaps, substitution } = scratch;
+        let panel = Panel { a, lda: m, row: 0 };
+        let zero = factor(panel, swaps, substitution, arch);
+        // Rows are at most m, which is an i32.
+        for (pivot, &row) in ipiv.iter_mut().zip(&*swaps) {
+            *pivot = i32::try_from(row + 1).unwrap_or(i32::MAX);
+        }
+        info[0] = zero.map_or(0, |j| i32::try_from(j + 1).unwrap_or(i32::MAX));
+    });
     Ok(())
 }
 
-fn factor<T: Scalar>(m: usize, a: &mut [T], ipiv: &mut [i32]) -> i32 {
-    let mut info = 0;
-    for (j, pivot) in ipiv.iter_mut().enumerate() {
-        let column = &a[j * m..(j + 1) * m];
-        let mut p = j;
-        for i in j + 1..m {
-            let (x, best) = (column[i].abs1(), column[p].abs1());
-            if !best.is_nan() && (x > best || x.is_nan()) {
-                p = i;
-            }
-        }
-        *pivot = i32::try_from(p + 1).unwrap_or(i32::MAX);
-        let value = column[p];
-        if value == T::ZERO {
-            if info == 0 {
-                info = *pivot - i32::try_from(p - j).unwrap_or(0);
-            }
-            continue;
-        }
-        for column in a.chunks_exact_mut(m) {
-            column.swap(j, p);
-        }
-        let (left, right) = a.split_at_mut((j + 1) * m);
-        let l = &mut left[j * m + j + 1..];
-        for x in l.iter_mut() {
-            *x = x.divide(value);
-        }
-        for column in right.chunks_exact_mut(m) {
-            let u = column[j];
-            for (x, &l) in column[j + 1..].iter_mut().zip(&*l) {
-                *x -= l * u;
-            }
+/// What a factorisation reuses.
+struct Scratch<T: Scalar> {
+    /// The row with which each row was swapped, counted from 0.
+    swaps: Vec<usize>,
+    substitution: substitution::Scratch<T>,
+}
+
+impl<T: Scalar> Scratch<T> {
+    /// For an m × n matrix.
+    fn new(m: usize, n: usize) -> Self {
+        let k = m.min(n);
+        let order = if n <= COLUMNS { 0 } else { k };
+        Self { swaps: vec![0; k], substitution: substitution::Scratch::new(order, n) }
+    }
+}
+
+/// Whole columns of a matrix, of which the rows from `row` on are to be factored.
+struct Panel<'a, T> {
+    a: &'a mut [T],
+    lda: usize,
+    row: usize,
+}
+
+/// Factors a panel; returns the first row whose pivot is zero.
+fn factor<T: Scalar>(
+    panel: Panel<'_, T>,
+    swaps: &mut [usize],
+    scratch: &mut substitution::Scratch<T>,
+    arch: Arch,
+) -> Option<usize> {
+    let Panel { a, lda, row } = panel;
+    if swaps.is_empty() {
+        return None;
+    }
+    let (rows, n) = (lda - row, a.len() / lda);
+    let panel = Panel { a: &mut *a, lda, row };
+    match n.max(rows) {
+        ..=TINY => return Eliminate { panel, swaps }.with_simd(pulp::Scalar::new()),
+        ..=16 => return arch.dispatch(EliminatePacked::<_, 16> { panel, swaps }),
+        ..=PACKED => return arch.dispatch(EliminatePacked::<_, PACKED> { panel, swaps }),
+        _ => {}
+    }
+    if n <= COLUMNS {
+        return arch.dispatch(Eliminate { panel: Panel { a, lda, row }, swaps });
+    }
+    let half = if n > rows { rows } else { (n / 2).next_multiple_of(COLUMNS) };
+    let (left, right) = a.split_at_mut(half * lda);
+    let (left_swaps, right_swaps) = swaps.split_at_mut(half);
+
+    // P₁·[A₁₁; A₂₁] = [L₁₁; L₂₁]·U₁₁, then U₁₂ = L₁₁⁻¹·A₁₂ of the swapped rows.
+    let zero = factor(Panel { a: left, lda, row }, left_swaps, scratch, arch);
+    swap_rows(right, lda, row, left_swaps);
+    let l = MatRef::from_column_major_slice_with_stride(left, lda, half, lda);
+    let l11 = l.subrows(row, half);
+    let below = row + half;
+    let a2 = MatMut::from_column_major_slice_with_stride_mut(right, lda, n - half, lda);
+    let (above, mut a22) = a2.split_at_row_mut(below);
+    let mut u12 = above.subrows_mut(row, half);
+    let system = System { uplo: Uplo::Lower, diag: Diag::Unit, conj: Conj::No };
+    solve(system, l11, u12.as_mut(), scratch, arch);
+
+    // P₂·(A₂₂ − L₂₁·U₁₂) = L₂₂·U₂₂.
+    let l21 = l.subrows(below, lda - below);
+    subtract_product(a22.as_mut(), (l21, Conj::No), (u12.as_ref(), Conj::No));
+    let zero_right = factor(Panel { a: right, lda, row: below }, right_swaps, scratch, arch);
+    swap_rows(left, lda, below, right_swaps);
+    zero.or(zero_right)
+}
+
+/// Swaps row `first` + i with row `swaps[i]`, in order.
+fn swap_rows<T>(a: &mut [T], lda: usize, first: usize, swaps: &[usize]) {
+    for column in a.chunks_exact_mut(lda) {
+        for (i, &other) in swaps.iter().enumerate() {
+            column.swap(first + i, other);
         }
     }
-    info
+}
+
+/// Elimination column by column, each step updating all columns to its right.
+struct Eliminate<'a, T> {
+    panel: Panel<'a, T>,
+    swaps: &'a mut [usize],
+}
+
+impl<T: Scalar> WithSimd for Eliminate<'_, T> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Option<usize> {
+        let Panel { a, lda, row: first } = self.panel;
+        let mut zero = None;
+        for (j, swap) in self.swaps.iter_mut().enumerate() {
+            let row = first + j;
+            let column = &a[j * lda..(j + 1) * lda];
+            let other = row + first_largest(&column[row..]);
+            let pivot = column[other];
+            *swap = other;
+            if pivot == T::ZERO {
+                zero = zero.or(Some(row));
+                continue;
+            }
+            if other != row {
+                for column in a.chunks_exact_mut(lda) {
+                    column.swap(row, other);
+                }
+            }
+            let (left, right) = a.split_at_mut((j + 1) * lda);
+            let l = &mut left[j * lda + row + 1..];
+            Divisor::new(pivot).divide(l);
+            for column in right.chunks_exact_mut(lda) {
+                let (u, below) = (column[row], &mut column[row + 1..]);
+                sub_scaled::<S, T>(below, u, l);
+            }
+        }
+        zero
+    }
+}
+
+/// Elimination of at most L rows and columns, in a copy whose columns have the constant
+/// length L, so that they are updated in whole registers.
+struct EliminatePacked<'a, T, const L: usize> {
+    panel: Panel<'a, T>,
+    swaps: &'a mut [usize],
+}
+
+impl<T: Scalar, const L: usize> WithSimd for EliminatePacked<'_, T, L> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Option<usize> {
+        let Panel { a, lda, row: first } = self.panel;
+        let (rows, n) = (lda - first, a.len() / lda);
+        let mut block = [[T::ZERO; L]; L];
+        let block = &mut block[..n];
+        for (packed, column) in block.iter_mut().zip(a.chunks_exact(lda)) {
+            packed[..rows].copy_from_slice(&column[first..]);
+        }
+        let mut zero = None;
+        for (j, swap) in self.swaps.iter_mut().enumerate() {
+            let other = j + first_largest(&block[j][j..rows]);
+            let pivot = block[j][other];
+            *swap = first + other;
+            if pivot == T::ZERO {
+                zero = zero.or(Some(first + j));
+                continue;
+            }
+            if other != j {
+                block.iter_mut().for_each(|column| column.swap(j, other));
+            }
+            let (left, right) = block.split_at_mut(j + 1);
+            Divisor::new(pivot).divide(&mut left[j][j + 1..rows]);
+            // With zeros down to the pivot, the whole column can be subtracted.
+            let mut l = left[j];
+            l[..=j].fill(T::ZERO);
+            for column in right {
+                let u = column[j];
+                for (x, l) in column.iter_mut().zip(l) {
+                    *x = sub_mul::<S, T>(*x, u, l);
+                }
+            }
+        }
+        for (packed, column) in block.iter().zip(a.chunks_exact_mut(lda)) {
+            column[first..].copy_from_slice(&packed[..rows]);
+        }
+        zero
+    }
 }
 
 /// Turns k row swaps, counted from 0, into the permutation of 0..p that they make.

@@ -1,14 +1,24 @@
 //! The scalars that these kernels serve: LAPACK's four, each with faer's matrix product.
 
+use std::fmt::Debug;
+
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 use num_complex::Complex;
 
 /// `f32`, `f64`, `Complex<f32>` or `Complex<f64>`.
 pub trait Scalar: lapax_core::Scalar {
-    /// dst ← dst + alpha·op(lhs)·op(rhs), where op conjugates if it is told to.
+    /// As many elements as four registers of AVX-512 or eight of AVX2 hold: enough independent sums
+    /// to hide the latency of an addition.
     #[doc(hidden)]
-    fn add_product(
+    type Lanes: Copy + Debug + Send + AsRef<[Self]> + AsMut<[Self]>;
+    #[doc(hidden)]
+    const ZERO_LANES: Self::Lanes;
+
+    /// dst ← alpha·op(lhs)·op(rhs), plus dst if `sum` says so, where op conjugates if it is told to.
+    #[doc(hidden)]
+    fn product(
         dst: MatMut<'_, Self>,
+        sum: Accum,
         lhs: (MatRef<'_, Self>, Conj),
         rhs: (MatRef<'_, Self>, Conj),
         alpha: Self,
@@ -16,20 +26,29 @@ pub trait Scalar: lapax_core::Scalar {
 }
 
 macro_rules! scalar {
-    ($($scalar:ty),+) => {$(
+    ($($scalar:ty, $lanes:literal;)+) => {$(
         impl Scalar for $scalar {
-            fn add_product(
+            type Lanes = [$scalar; $lanes];
+            const ZERO_LANES: Self::Lanes = [<$scalar as lapax_core::Scalar>::ZERO; $lanes];
+
+            fn product(
                 dst: MatMut<'_, Self>,
+                sum: Accum,
                 lhs: (MatRef<'_, Self>, Conj),
                 rhs: (MatRef<'_, Self>, Conj),
                 alpha: Self,
             ) {
                 faer::linalg::matmul::matmul_with_conj(
-                    dst, Accum::Add, lhs.0, lhs.1, rhs.0, rhs.1, alpha, Par::Seq,
+                    dst, sum, lhs.0, lhs.1, rhs.0, rhs.1, alpha, Par::Seq,
                 );
             }
         }
     )+};
 }
 
-scalar!(f32, f64, Complex<f32>, Complex<f64>);
+scalar! {
+    f32, 64;
+    f64, 32;
+    Complex<f32>, 32;
+    Complex<f64>, 16;
+}

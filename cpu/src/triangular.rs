@@ -1,7 +1,10 @@
 //! Triangular solves: op(A)·X = B or X·op(A) = B.
 
+use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{Items, ItemsInOut, for_each};
+use pulp::Arch;
 
+use crate::substitution::{self, Scratch};
 use crate::{Diag, Error, InOut, Scalar, Side, Threads, Trans, Uplo};
 
 /// Solves op(A)·X = B (`side` left) or X·op(A) = B (right) for each matrix of a batch, in place of B.
@@ -24,58 +27,82 @@ pub fn trsm<T: Scalar>(
     b: InOut<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let q = match side {
-        Side::Left => m,
-        Side::Right => n,
+    let (q, nrhs) = match side {
+        Side::Left => (m, n),
+        Side::Right => (n, m),
     };
     let operands = (Items::new("a", batch, &[q, q], a)?, ItemsInOut::new("b", batch, &[m, n], b)?);
-    let flops = m.saturating_mul(n).saturating_mul(q);
-    for_each(
-        batch,
-        operands,
-        100 + flops / 10,
-        threads,
-        || (),
-        |(), (a, b)| {
-            solve(side, uplo, trans, diag, q, m, n, a, b);
-        },
-    );
+    if m == 0 || n == 0 {
+        return Ok(());
+    }
+    // X·op(A) = B is op(A)ᵀ·Xᵀ = Bᵀ; what is left of op and ᵀ on the left is a view of A.
+    let transpose = (trans != Trans::None) != (side == Side::Right);
+    let conj = if trans == Trans::ConjTranspose { Conj::Yes } else { Conj::No };
+    let uplo = match (uplo, transpose) {
+        (Uplo::Lower, false) | (Uplo::Upper, true) => Uplo::Lower,
+        (Uplo::Upper, false) | (Uplo::Lower, true) => Uplo::Upper,
+    };
+    let system = System { uplo, diag, conj };
+    let flops = q.saturating_mul(q).saturating_mul(nrhs);
+    let arch = Arch::new();
+    let scratch = || Scratch::new(q, nrhs);
+    for_each(batch, operands, 50 + flops / 10, threads, scratch, |scratch, (a, b)| {
+        let a = MatRef::from_column_major_slice(a, q, q);
+        let b = MatMut::from_column_major_slice_mut(b, m, n);
+        let a = if transpose { a.transpose() } else { a };
+        let b = if side == Side::Right { b.transpose_mut() } else { b };
+        solve(system, a, b, scratch, arch);
+    });
     Ok(())
 }
 
-#[allow(clippy::too_many_arguments, reason = "they are LAPACK's")]
-fn solve<T: Scalar>(
-    side: Side,
-    uplo: Uplo,
-    trans: Trans,
-    diag: Diag,
-    q: usize,
-    m: usize,
-    n: usize,
-    a: &[T],
-    b: &mut [T],
+/// The triangular matrix of a system, beside its elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct System {
+    pub(crate) uplo: Uplo,
+    pub(crate) diag: Diag,
+    /// Whether the elements are conjugated as they are read.
+    pub(crate) conj: Conj,
+}
+
+/// B ← A⁻¹·B by halves, so that nearly all work is in the matrix product.
+///
+/// Rows or columns of B must be contiguous.
+pub(crate) fn solve<T: Scalar>(
+    system: System,
+    a: MatRef<'_, T>,
+    b: MatMut<'_, T>,
+    scratch: &mut Scratch<T>,
+    arch: Arch,
 ) {
-    // Element (i, j) of op(A), or of op(A)ᵀ for the right side.
-    let transposed = (trans != Trans::None) != (side == Side::Right);
-    let element = |i: usize, j: usize| {
-        let x = if transposed { a[j + i * q] } else { a[i + j * q] };
-        if trans == Trans::ConjTranspose { x.conj() } else { x }
-    };
-    let lower = (uplo == Uplo::Lower) != transposed;
-    let nrhs = if side == Side::Left { n } else { m };
-    let at = |i: usize, k: usize| if side == Side::Left { i + k * m } else { k + i * m };
-    for k in 0..nrhs {
-        for step in 0..q {
-            let i = if lower { step } else { q - 1 - step };
-            let mut x = b[at(i, k)];
-            let known = if lower { 0..i } else { i + 1..q };
-            for j in known {
-                x -= element(i, j) * b[at(j, k)];
-            }
-            if diag == Diag::NonUnit {
-                x = x.divide(element(i, i));
-            }
-            b[at(i, k)] = x;
+    let n = a.nrows();
+    if n <= substitution::ORDER {
+        return substitution::solve(system, a, b, scratch, arch);
+    }
+    let half = (n / 2).next_multiple_of(substitution::ORDER);
+    let (a11, a12, a21, a22) = a.split_at(half, half);
+    let (mut b1, mut b2) = b.split_at_row_mut(half);
+    match system.uplo {
+        Uplo::Lower => {
+            // A₁₁·X₁ = B₁, then A₂₂·X₂ = B₂ − A₂₁·X₁.
+            solve(system, a11, b1.as_mut(), scratch, arch);
+            subtract_product(b2.as_mut(), (a21, system.conj), (b1.as_ref(), Conj::No));
+            solve(system, a22, b2, scratch, arch);
+        }
+        Uplo::Upper => {
+            // A₂₂·X₂ = B₂, then A₁₁·X₁ = B₁ − A₁₂·X₂.
+            solve(system, a22, b2.as_mut(), scratch, arch);
+            subtract_product(b1.as_mut(), (a12, system.conj), (b2.as_ref(), Conj::No));
+            solve(system, a11, b1, scratch, arch);
         }
     }
+}
+
+/// dst ← dst − op(lhs)·op(rhs).
+pub(crate) fn subtract_product<T: Scalar>(
+    dst: MatMut<'_, T>,
+    lhs: (MatRef<'_, T>, Conj),
+    rhs: (MatRef<'_, T>, Conj),
+) {
+    T::product(dst, Accum::Add, lhs, rhs, -T::ONE);
 }

@@ -1,7 +1,7 @@
 //! The processor's floating-point mode: XLA calls handlers with denormals flushed to zero.
 
 /// IEEE arithmetic (round to nearest, gradual underflow, no traps) until dropped; then the mode
-/// found before, exception flags included.
+/// found before. Where that is IEEE arithmetic, nothing is written: writing drains the pipeline.
 #[derive(Debug)]
 pub struct IeeeMode {
     found: Register,
@@ -12,7 +12,9 @@ impl IeeeMode {
     #[inline(always)]
     pub fn enter() -> Self {
         let found = read();
-        write(IEEE);
+        if mode(found) != IEEE {
+            write(IEEE);
+        }
         IeeeMode { found }
     }
 }
@@ -20,7 +22,9 @@ impl IeeeMode {
 impl Drop for IeeeMode {
     #[inline(always)]
     fn drop(&mut self) {
-        write(self.found);
+        if mode(self.found) != IEEE {
+            write(self.found);
+        }
     }
 }
 
@@ -31,6 +35,12 @@ mod register {
 
     pub(super) type Register = u32;
     pub(super) const IEEE: Register = 0x1f80;
+
+    /// Without the exception flags, the low six bits.
+    #[inline(always)]
+    pub(super) fn mode(value: Register) -> Register {
+        value & !0x3f
+    }
 
     #[inline(always)]
     pub(super) fn read() -> Register {
@@ -56,6 +66,11 @@ mod register {
     pub(super) const IEEE: Register = 0;
 
     #[inline(always)]
+    pub(super) fn mode(value: Register) -> Register {
+        value
+    }
+
+    #[inline(always)]
     pub(super) fn read() -> Register {
         let value: Register;
         // SAFETY: reads a register.
@@ -76,12 +91,14 @@ mod register {
     pub(super) type Register = ();
     pub(super) const IEEE: Register = ();
 
+    pub(super) fn mode(_: Register) -> Register {}
+
     pub(super) fn read() -> Register {}
 
     pub(super) fn write(_: Register) {}
 }
 
-use register::{IEEE, Register, read, write};
+use register::{IEEE, Register, mode, read, write};
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {

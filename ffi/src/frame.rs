@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 use crate::data_type::{DataType, Element};
 use crate::sys;
-use crate::value::{Scalar, Value};
+use crate::value::{Array, Scalar, Value};
 
 /// The frame of one call, valid for `'f`.
 #[derive(Clone, Copy)]
@@ -31,17 +31,15 @@ impl<'f> Frame<'f> {
     /// Whether the call has so many arguments and results.
     #[inline(always)]
     pub fn has_counts(self, args: usize, rets: usize) -> bool {
-        self.arg_count() == args && self.ret_count() == rets
+        self.raw.args.size == count(args) && self.raw.rets.size == count(rets)
     }
 
     /// Number of arguments.
-    #[inline(always)]
     pub fn arg_count(self) -> usize {
         usize::try_from(self.raw.args.size).unwrap_or(0)
     }
 
     /// Number of results.
-    #[inline(always)]
     pub fn ret_count(self) -> usize {
         usize::try_from(self.raw.rets.size).unwrap_or(0)
     }
@@ -76,7 +74,7 @@ impl<'f> Frame<'f> {
     #[inline(always)]
     pub(crate) fn arg_buffer(self, index: usize) -> Option<&'f sys::XLA_FFI_Buffer> {
         let args = &self.raw.args;
-        if index >= self.arg_count() {
+        if count(index) >= args.size {
             return None;
         }
         // SAFETY: index < size, so both arrays have this entry (Frame::new's contract), and an
@@ -90,7 +88,7 @@ impl<'f> Frame<'f> {
     #[inline(always)]
     pub(crate) fn ret_buffer(self, index: usize) -> Option<&'f sys::XLA_FFI_Buffer> {
         let rets = &self.raw.rets;
-        if index >= self.ret_count() {
+        if count(index) >= rets.size {
             return None;
         }
         // SAFETY: as for arguments.
@@ -103,13 +101,17 @@ impl<'f> Frame<'f> {
     /// The attributes, in the order of their names.
     #[inline(always)]
     pub fn attributes(self) -> Attributes<'f> {
-        let attrs = &self.raw.attrs;
-        Attributes { attrs, next: 0, count: usize::try_from(attrs.size).unwrap_or(0) }
+        Attributes { attrs: &self.raw.attrs, next: 0 }
     }
 }
 
-/// The dimensions of a buffer.
+/// A count or index as the C API has it.
 #[inline(always)]
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The dimensions of a buffer.
 pub(crate) fn dims(buffer: &sys::XLA_FFI_Buffer) -> &[i64] {
     match usize::try_from(buffer.rank) {
         // SAFETY: a buffer of positive rank has that many dimensions (Frame::new's contract).
@@ -171,41 +173,50 @@ impl<'f, T: Element, const R: usize> Raw<'f, T, R> {
         if buffer.dtype != T::DTYPE.code() {
             return None;
         }
-        let dims = dims(buffer);
-        let (outer, own) = dims.split_last_chunk::<R>()?;
-        if !leading.admit(outer) {
+        let outer = usize::try_from(buffer.rank).ok()?.checked_sub(R)?;
+        let (outer, own): (&[i64], [i64; R]) = if outer + R == 0 {
+            (&[], [0; R])
+        } else {
+            // SAFETY: a buffer has `rank` dimensions (Frame::new's contract), R and `outer` of them.
+            unsafe {
+                let own = buffer.dims.add(outer).cast::<[i64; R]>().read();
+                (std::slice::from_raw_parts(buffer.dims, outer), own)
+            }
+        };
+        leading.admit(outer).then_some(Raw {
+            dims: own,
+            data: buffer.data.cast(),
+            borrow: PhantomData,
+        })
+    }
+
+    /// Where the elements of `batch` problems of these dimensions start, and how many they are.
+    /// None where a slice cannot be so long, or where there is no memory for it.
+    #[inline(always)]
+    fn extent(&self, dims: [usize; R], batch: usize) -> Option<(*mut T, usize)> {
+        let mut len = batch;
+        for dim in dims {
+            len = len.checked_mul(dim)?;
+        }
+        if len > isize::MAX.unsigned_abs() / size_of::<T>() || !self.data.is_aligned() {
             return None;
         }
-        Some(Raw { dims: *own, data: buffer.data.cast(), borrow: PhantomData })
-    }
-
-    /// Number of elements in `batch` problems; None where a slice cannot be so long.
-    #[inline(always)]
-    fn len(&self, batch: usize) -> Option<usize> {
-        let len = product(&self.dims)?.checked_mul(batch)?;
-        let bytes = len.checked_mul(size_of::<T>())?;
-        (isize::try_from(bytes).is_ok() && self.data.is_aligned()).then_some(len)
-    }
-
-    /// The start of the data; XLA may pass any pointer for an empty buffer.
-    #[inline(always)]
-    fn start(&self, len: usize) -> Option<*mut T> {
-        match (len, self.data.is_null()) {
-            (0, _) => Some(NonNull::dangling().as_ptr()),
-            (_, false) => Some(self.data),
-            (_, true) => None,
+        if self.data.is_null() {
+            // XLA may pass any pointer for an empty buffer.
+            return (len == 0).then_some((NonNull::dangling().as_ptr(), 0));
         }
+        Some((self.data, len))
     }
 
-    /// The elements of `batch` problems.
+    /// The elements of `batch` problems; `dims` is [`Raw::dims`], known not to be negative.
     ///
     /// # Safety
     /// This is an argument of a call, and no mutable slice of its memory exists.
     #[inline(always)]
-    pub unsafe fn slice(self, batch: usize) -> Option<&'f [T]> {
-        let len = self.len(batch)?;
+    pub unsafe fn slice(self, dims: [usize; R], batch: usize) -> Option<&'f [T]> {
+        let (data, len) = self.extent(dims, batch)?;
         // SAFETY: XLA's buffers hold the elements of their dimensions; the caller excludes writers.
-        Some(unsafe { std::slice::from_raw_parts(self.start(len)?, len) })
+        Some(unsafe { std::slice::from_raw_parts(data, len) })
     }
 
     /// The elements of `batch` problems, to be written.
@@ -213,10 +224,10 @@ impl<'f, T: Element, const R: usize> Raw<'f, T, R> {
     /// # Safety
     /// This is a result of a call, and no other slice of its memory exists.
     #[inline(always)]
-    pub unsafe fn slice_mut(self, batch: usize) -> Option<&'f mut [T]> {
-        let len = self.len(batch)?;
+    pub unsafe fn slice_mut(self, dims: [usize; R], batch: usize) -> Option<&'f mut [T]> {
+        let (data, len) = self.extent(dims, batch)?;
         // SAFETY: as above; a result belongs to the handler alone.
-        Some(unsafe { std::slice::from_raw_parts_mut(self.start(len)?, len) })
+        Some(unsafe { std::slice::from_raw_parts_mut(data, len) })
     }
 
     /// This result together with the argument whose memory it may share.
@@ -224,13 +235,18 @@ impl<'f, T: Element, const R: usize> Raw<'f, T, R> {
     /// # Safety
     /// As for [`Raw::slice`] of `argument` and [`Raw::slice_mut`] of this.
     #[inline(always)]
-    pub unsafe fn in_out(self, argument: Raw<'f, T, R>, batch: usize) -> Option<InOut<'f, T>> {
+    pub unsafe fn in_out(
+        self,
+        argument: Raw<'f, T, R>,
+        dims: [usize; R],
+        batch: usize,
+    ) -> Option<InOut<'f, T>> {
         // XLA shares all of the memory or none of it.
         let shared = std::ptr::eq(self.data, argument.data);
         // SAFETY: the caller's promise; where both are the same memory, only one slice is made.
         unsafe {
-            let src = if shared { None } else { Some(argument.slice(batch)?) };
-            Some(InOut { src, dst: self.slice_mut(batch)? })
+            let src = if shared { None } else { Some(argument.slice(dims, batch)?) };
+            Some(InOut { src, dst: self.slice_mut(dims, batch)? })
         }
     }
 }
@@ -259,14 +275,13 @@ impl<'f, T: Copy> InOut<'f, T> {
 pub struct Attributes<'f> {
     attrs: &'f sys::XLA_FFI_Attrs,
     next: usize,
-    count: usize,
 }
 
 impl<'f> Attributes<'f> {
     /// The value of the next attribute, if it has this name.
     #[inline(always)]
     pub fn required(&mut self, name: &str) -> Option<Value<'f>> {
-        if self.next >= self.count || self.name(self.next) != name.as_bytes() {
+        if count(self.next) >= self.attrs.size || self.name(self.next) != name.as_bytes() {
             return None;
         }
         self.next += 1;
@@ -282,23 +297,24 @@ impl<'f> Attributes<'f> {
     /// Whether every attribute was read.
     #[inline(always)]
     pub fn exhausted(&self) -> bool {
-        self.next == self.count
+        count(self.next) == self.attrs.size
     }
 
     /// All names and values.
     pub fn all(self) -> impl Iterator<Item = (&'f [u8], Value<'f>)> {
-        (0..self.count).map(move |index| (self.name(index), self.value(index)))
+        let count = usize::try_from(self.attrs.size).unwrap_or(0);
+        (0..count).map(move |index| (self.name(index), self.value(index)))
     }
 
     #[inline(always)]
     fn name(&self, index: usize) -> &'f [u8] {
-        // SAFETY: callers pass index < count, and names are spans (Frame::new's contract).
+        // SAFETY: callers pass index < size, and names are spans (Frame::new's contract).
         unsafe { bytes(&**self.attrs.names.add(index)) }
     }
 
     #[inline(always)]
     fn value(&self, index: usize) -> Value<'f> {
-        // SAFETY: callers pass index < count, and an entry of a type points to a struct of it.
+        // SAFETY: callers pass index < size, and an entry of a type points to a struct of it.
         unsafe {
             let attr = *self.attrs.attrs.add(index);
             match *self.attrs.types.add(index) {
@@ -312,7 +328,8 @@ impl<'f> Attributes<'f> {
                 }
                 sys::XLA_FFI_AttrType_ARRAY => {
                     let array = &*attr.cast::<sys::XLA_FFI_Array>();
-                    Value::Array(DataType::from_code(array.dtype), array.size)
+                    let dtype = DataType::from_code(array.dtype);
+                    Value::Array(Array::new(dtype, array.size, array.data.cast_const().cast()))
                 }
                 sys::XLA_FFI_AttrType_DICTIONARY => Value::Dictionary,
                 other => Value::Unknown(other),

@@ -51,6 +51,8 @@ mod check;
 mod context;
 mod data_type;
 mod error;
+#[cfg(feature = "fake")]
+pub mod fake;
 mod float_mode;
 mod frame;
 mod handler;
@@ -69,7 +71,7 @@ pub use frame::{Attributes, Frame, InOut, Leading, Raw};
 pub use handler::{Handler, Outcome, execute, infer};
 pub use pool::ThreadPool;
 pub use signature::{Attr, Call, Code, Dim, Formula, Operand, Requirement, Signature};
-pub use value::{Attribute, Scalar, Value, decode_code};
+pub use value::{Array, Attribute, Scalar, Value, decode_code};
 pub use xla_ffi_macros::signature;
 
 /// The XLA FFI API version this crate was written against.

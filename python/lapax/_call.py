@@ -97,8 +97,8 @@ def resolve(name: str, dtype: np.dtype[Any], platform: str | None) -> tuple[Targ
     first = here[0].signature.variants[0].args[0].name
     have = [v.args[0].dtype for t in here for v in t.signature.variants]
     accepted = ", ".join(str(numpy_dtype(name)) for name in dict.fromkeys(have))
-    narrowed = not jax.config.jax_enable_x64 and str(dtype) in ("float32", "complex64", "int32")
-    hint = " (jax_enable_x64 is off)" if narrowed else ""
+    wide = {"f32": "f64", "c64": "c128", "i32": "i64"}.get(wanted)
+    hint = " (jax_enable_x64 is off)" if wide in have and not jax.config.jax_enable_x64 else ""
     raise TypeError(f"{name}: {first} has dtype {dtype}; expected one of: {accepted}{hint}")
 
 

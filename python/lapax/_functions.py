@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -15,8 +15,15 @@ from lapax._call import ffi_call, result_type
 from lapax._lowering import numpy_dtype
 from lapax._table import Attr, Operand, Signature, Target, ops
 
-_ATTR_TYPES = {"bool": "bool", "string": "str", "c64": "complex", "c128": "complex"}
-_ATTR_TYPES |= {"f32": "float", "f64": "float"}
+_ATTR_TYPES: dict[str, type] = {
+    "bool": bool,
+    "string": str,
+    "f32": float,
+    "f64": float,
+    "c64": complex,
+    "c128": complex,
+}
+"""Python types of attributes; the others are integers."""
 
 
 def functions() -> dict[str, Callable[..., Any]]:
@@ -26,7 +33,7 @@ def functions() -> dict[str, Callable[..., Any]]:
 
 def annotation(op: str, attr: Attr) -> str:
     """The Python type of an attribute's keyword, as a stub spells it."""
-    kind = _ATTR_TYPES.get(attr.type, "int")
+    kind = _ATTR_TYPES.get(attr.type, int).__name__
     if attr.codes:
         kind = f"{class_name(op, attr)} | str | int"
     return f"{kind} | None" if attr.optional else kind
@@ -43,14 +50,14 @@ def documentation(op: str) -> str:
     members = ops()[op]
     signature = members[0].signature
     lines = [signature.doc.strip(), "", "Args:"]
-    lines += [f"    {_operand(signature, i, 'args')}" for i in range(_count(signature, "args"))]
+    lines += _operands(members, "args")
     lines += [f"    {dim}: size of that dimension of the result." for dim in signature.free_dims]
     lines += [f"    {_attribute(op, attr)}" for attr in signature.attrs]
     lines += ["", "Returns:"]
-    lines += [f"    {_operand(signature, i, 'rets')}" for i in range(_count(signature, "rets"))]
+    lines += _operands(members, "rets")
     derived = [f"{dim.name} = {dim.formula}" for dim in signature.dims if dim.formula]
     if derived or signature.requires:
-        lines += ["", f"Dimensions: {', '.join([*derived, *signature.requires])}."]
+        lines += ["", f"Dimensions: {'; '.join([*derived, *signature.requires])}."]
     lines += ["", f"Dtypes: {', '.join(_dtypes(members))}."]
     lines += ["", "Raises:"]
     lines += ["    TypeError: a dtype or keyword that is not among these."]
@@ -92,7 +99,10 @@ def _python_signature(op: str, signature: Signature) -> inspect.Signature:
     # Python wants no order among keyword-only parameters with and without a default.
     for attr in signature.attrs:
         default = None if attr.optional else inspect.Parameter.empty
-        kind = enums()[class_name(op, attr)] | str | int if attr.codes else annotation(op, attr)
+        kind: Any = _ATTR_TYPES.get(attr.type, int)
+        if attr.codes:
+            kind = enums()[class_name(op, attr)] | str | int
+        kind = kind | None if attr.optional else kind
         parameters.append(inspect.Parameter(attr.name, keyword, default=default, annotation=kind))
     rets = signature.variants[0].rets
     result = jax.Array if len(rets) == 1 else result_type(op)
@@ -106,13 +116,16 @@ def _brief(declared: inspect.Signature) -> str:
     return str(inspect.Signature(bare))
 
 
-def _operand(signature: Signature, index: int, side: str) -> str:
-    """`a: [*b, n, n], of the dtype` or, where all variants agree on it, `info: int32 [*b]`."""
-    operands: list[Operand] = [getattr(v, side)[index] for v in signature.variants]
-    dtypes = {operand.dtype for operand in operands}
-    shape = f"[{', '.join(['*b', *operands[0].dims])}]"
-    fixed = len(dtypes) == 1 and len(signature.variants) > 1
-    return f"{operands[0].name}: {f'{numpy_dtype(dtypes.pop())} ' if fixed else ''}{shape}."
+def _operands(members: tuple[Target, ...], side: str) -> list[str]:
+    """`a: [*b, n, n].` or, where the dtype is always the same, `info: int32 [*b].`"""
+    variants = [variant for target in members for variant in target.signature.variants]
+    columns: Iterator[tuple[Operand, ...]] = zip(*(getattr(v, side) for v in variants), strict=True)
+    lines = []
+    for column in columns:
+        dtypes = {operand.dtype for operand in column}
+        fixed = f"{numpy_dtype(dtypes.pop())} " if len(dtypes) == 1 and len(variants) > 1 else ""
+        lines.append(f"    {column[0].name}: {fixed}[{', '.join(['*b', *column[0].dims])}].")
+    return lines
 
 
 def _attribute(op: str, attr: Attr) -> str:
@@ -127,7 +140,3 @@ def _attribute(op: str, attr: Attr) -> str:
 def _dtypes(members: tuple[Target, ...]) -> list[str]:
     names = (name for target in members for name in target.dtypes)
     return [str(numpy_dtype(name)) for name in dict.fromkeys(names)]
-
-
-def _count(signature: Signature, side: str) -> int:
-    return len(getattr(signature.variants[0], side))

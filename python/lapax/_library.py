@@ -64,9 +64,8 @@ def path() -> Path:
         if file.suffix in _SUFFIXES and file.is_file()
     )
     if not found:
-        searched = ", ".join(str(package / f"{place}{s}") for place in _PLACES for s in _SUFFIXES)
         raise LibraryError(
-            f"liblapax was not found; searched {searched}. "
+            f"liblapax was not found; searched {package / '_native'} and {package}. "
             f"Install lapax with `pip install .`, or set {OVERRIDE} to the library's path"
         )
     return found[0]

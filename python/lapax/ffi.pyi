@@ -15,9 +15,9 @@ class Side(IntEnum):
     Right = 82
 
 class TransX(IntEnum):
-    NoTrans = 78
-    Trans = 84
-    ConjTrans = 67
+    ConjTranspose = 67
+    None_ = 78
+    Transpose = 84
 
 class Uplo(IntEnum):
     Lower = 76
@@ -33,8 +33,8 @@ class PotrfResult(NamedTuple):
     info: Array
 
 class CholeskyUpdateResult(NamedTuple):
-    r_new: Array
-    w_new: Array
+    r_out: Array
+    w_out: Array
 
 def getrf(a: ArrayLike) -> GetrfResult: ...
 
@@ -53,8 +53,8 @@ def trsm(
     a: ArrayLike,
     b: ArrayLike,
     *,
-    side: Side | str | int,
-    uplo: Uplo | str | int,
-    trans_x: TransX | str | int,
     diag: Diag | str | int,
+    side: Side | str | int,
+    trans_x: TransX | str | int,
+    uplo: Uplo | str | int,
 ) -> Array: ...

@@ -55,9 +55,8 @@ fn residual<T: Sample>() {
                     assert_eq!(result[k].bits(), r[k].bits(), "the lower triangle was written");
                 }
                 // Read as column-major, these are Rᵀ and R'ᵀ.
-                let wide = |x: &[T]| {
-                    Matrix::widened(n, x, -exponent).transposed().masked(|i, j| i <= j)
-                };
+                let wide =
+                    |x: &[T]| Matrix::widened(n, x, -exponent).transposed().masked(|i, j| i <= j);
                 let w = Matrix::widened(n, &w, -exponent);
                 let (before, after) = (wide(&r), wide(&result));
                 let mut expected = before.adjoint().times(&before);
@@ -95,8 +94,7 @@ fn same_bits_everywhere<T: Sample>() {
         let w: Vec<T> = matrix::<T>(Kind::Random, n, 1, 2).narrowed(0);
         let expected = bits(&update(1, n, &r, &w, &Serial)).repeat(batch);
         for threads in [1, 2, 7] {
-            let result =
-                update(batch, n, &r.repeat(batch), &w.repeat(batch), &Spawned(threads));
+            let result = update(batch, n, &r.repeat(batch), &w.repeat(batch), &Spawned(threads));
             assert!(bits(&result) == expected, "n = {n}, {threads} threads");
         }
     }

@@ -26,7 +26,13 @@ struct Factored<T> {
     info: Vec<i32>,
 }
 
-fn factor<T: Sample>(batch: usize, m: usize, n: usize, a: &[T], threads: &dyn Threads) -> Factored<T> {
+fn factor<T: Sample>(
+    batch: usize,
+    m: usize,
+    n: usize,
+    a: &[T],
+    threads: &dyn Threads,
+) -> Factored<T> {
     let mut lu = a.to_vec();
     let mut ipiv = vec![-7; batch * m.min(n)];
     let mut info = vec![-7; batch];
@@ -51,7 +57,14 @@ fn permute<W: Copy>(rows: usize, ipiv: &[i32], a: &mut [W]) {
     }
 }
 
-fn residual_ratio<T: Sample>(m: usize, n: usize, a: &[T], lu: &[T], ipiv: &[i32], scale: i32) -> f64 {
+fn residual_ratio<T: Sample>(
+    m: usize,
+    n: usize,
+    a: &[T],
+    lu: &[T],
+    ipiv: &[i32],
+    scale: i32,
+) -> f64 {
     let k = m.min(n);
     let mut pa = Matrix::widened(m, a, scale);
     if k == 0 {
@@ -156,7 +169,10 @@ fn nan_stays_in_its_matrix<T: Sample>() {
                     assert_eq!(result.ipiv[b * k..(b + 1) * k], expected.ipiv[b * k..(b + 1) * k]);
                 }
                 let item = &result.lu[m * n..2 * m * n];
-                assert!(item.iter().any(|&x| !Scalar::is_finite(x)), "{bad} at ({i}, {j}) vanished");
+                assert!(
+                    item.iter().any(|&x| !Scalar::is_finite(x)),
+                    "{bad} at ({i}, {j}) vanished"
+                );
             }
         }
     }
@@ -184,10 +200,7 @@ fn sizes_are_checked_before_anything_is_touched() {
     let large = 1 << 31;
     assert!(matches!(call(1, large, 0, &mut []), Err(Error::TooLarge { dimension: "m", .. })));
     assert!(matches!(call(1, 2, 2, &mut [0.0; 3]), Err(Error::Length { operand: "a", .. })));
-    assert!(matches!(
-        call(usize::MAX, 2, 2, &mut []),
-        Err(Error::Overflow { operand: "a" })
-    ));
+    assert!(matches!(call(usize::MAX, 2, 2, &mut []), Err(Error::Overflow { operand: "a" })));
     assert_eq!(call(1, 2, 2, &mut [1.0; 4]), Ok(()));
 }
 

@@ -52,7 +52,8 @@ fn many_threads_agree_with_one() {
         (0..batch * k).map(|_| i32::try_from(random.below(16)).unwrap()).collect();
     let run = |threads| {
         let mut permutation = vec![0; batch * k];
-        lu_pivots_to_permutation(batch, k, k, &pivots, &mut permutation, &Spawned(threads)).unwrap();
+        lu_pivots_to_permutation(batch, k, k, &pivots, &mut permutation, &Spawned(threads))
+            .unwrap();
         permutation
     };
     let one = run(1);

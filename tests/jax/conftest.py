@@ -12,9 +12,9 @@ os.environ["XLA_FLAGS"] = (
 import jax  # noqa: E402  XLA reads its flags once, when JAX makes its first backend.
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
-from programs import Operands, operands  # noqa: E402
 
 import lapax  # noqa: E402
+from programs import Operands, operands  # noqa: E402
 
 
 @pytest.fixture(params=["float32", "complex64", "float64", "complex128"])

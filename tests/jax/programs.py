@@ -1,5 +1,4 @@
-"""What the tests share: operands, the JAX functions under test, the calls in a program, processes.
-"""
+"""What the tests share: operands, functions under test, the calls in a program, processes."""
 
 from __future__ import annotations
 
@@ -26,9 +25,9 @@ class Operands(NamedTuple):
     b: np.ndarray
 
 
-def operands(dtype: np.dtype, n: int, batch: tuple[int, ...], nrhs: int = 2) -> Operands:
+def operands(dtype: np.dtype, n: int, batch: tuple[int, ...], seed: int = 0) -> Operands:
     """A well-conditioned problem: a = G + n·I and s = G·Gᴴ + n·I with |G| about 1."""
-    rng = np.random.default_rng([n, *batch])
+    rng = np.random.default_rng(seed)
 
     def normal(*shape: int) -> np.ndarray:
         x = rng.standard_normal(shape)
@@ -36,7 +35,7 @@ def operands(dtype: np.dtype, n: int, batch: tuple[int, ...], nrhs: int = 2) -> 
 
     g = normal(*batch, n, n)
     s = g @ g.conj().swapaxes(-1, -2) + n * np.eye(n)
-    b = normal(*batch, n, nrhs)
+    b = normal(*batch, n, 2)
     return Operands((g + n * np.eye(n)).astype(dtype), s.astype(dtype), b.astype(dtype))
 
 

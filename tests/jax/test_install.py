@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.interpreters import batching, mlir
-from programs import FUNCTIONS, Operands, assert_close, custom_calls, run_python, tolerance
 
 import lapax
 from lapax import _jax_private as private
+from programs import FUNCTIONS, Operands, assert_close, custom_calls, run_python, tolerance
 
 
 def jitted(function):
@@ -94,9 +94,7 @@ def test_what_lapax_does_not_serve_stays_with_jaxlib():
     served = {target.name for target in lapax.targets("cpu")}
     with lapax.installed():
         (call,) = custom_calls(jnp.linalg.eigh, a)
-        half = custom_calls(
-            lambda x: jax.lax.linalg.triangular_solve(x, x), a.astype(np.float16)
-        )
+        half = custom_calls(lambda x: jax.lax.linalg.triangular_solve(x, x), a.astype(np.float16))
         np.testing.assert_allclose(jnp.linalg.eigh(a)[0], np.ones(3), rtol=1e-6)
     assert call not in served and not call.startswith("lapax.")
     assert half == []

@@ -232,16 +232,20 @@ fn decode(declaration: &Declaration) -> TokenStream {
         let (name, raw) = (&arg.name, format_ident!("arg{index}"));
         shared_by(rets, index)
             .is_none()
-            .then(|| quote!(#name: unsafe { #raw.slice(batch) }?))
+            .then(|| {
+                let dims = dim_list(declaration, arg);
+                quote!(#name: unsafe { #raw.slice(#dims, batch) }?)
+            })
     });
     let ret_fields = rets.iter().enumerate().map(|(index, ret)| {
         let (name, raw) = (&ret.name, format_ident!("ret{index}"));
+        let dims = dim_list(declaration, ret);
         match ret.alias {
             Some(argument) => {
                 let argument = format_ident!("arg{argument}");
-                quote!(#name: unsafe { #raw.in_out(#argument, batch) }?)
+                quote!(#name: unsafe { #raw.in_out(#argument, #dims, batch) }?)
             }
-            None => quote!(#name: unsafe { #raw.slice_mut(batch) }?),
+            None => quote!(#name: unsafe { #raw.slice_mut(#dims, batch) }?),
         }
     });
     let dim_names = dims.iter().map(|dim| &dim.name);
@@ -312,6 +316,12 @@ fn convert(attr: &Attr, value: &TokenStream) -> TokenStream {
     } else {
         quote!(<#target as ::xla_ffi::Attribute<'_>>::from_value(#value))
     }
+}
+
+/// The operand's dimensions as an array of the names that hold them.
+fn dim_list(declaration: &Declaration, operand: &Operand) -> TokenStream {
+    let names = operand.dims.iter().map(|dim| &declaration.dims[*dim].name);
+    quote!([#(#names),*])
 }
 
 fn shared_by(rets: &[Operand], argument: usize) -> Option<&Operand> {

@@ -1,0 +1,199 @@
+//! The base case of triangular solves: substitution in a packed block of right-hand sides.
+//!
+//! The triangle and the right-hand sides are packed into scratch, so one loop serves every triangle,
+//! transposition and layout: right-hand sides lie side by side in the lanes of vector registers.
+
+use faer::{Conj, MatMut, MatRef};
+use lapax_core::{Diag, Uplo};
+use pulp::{Arch, Simd, WithSimd};
+
+use crate::Scalar;
+use crate::simd::{Divisor, sub_mul};
+use crate::triangular::System;
+
+/// The order up to which a system is solved here. For f64 on one core with AVX-512, substitution at
+/// this order keeps up with the matrix product, and the packed block stays in the first cache.
+pub(crate) const ORDER: usize = 32;
+
+/// A block of this many right-hand sides or fewer goes through lanes of this width.
+const NARROW: usize = 8;
+
+/// What a solve of one system reuses.
+#[derive(Debug)]
+pub(crate) struct Scratch<T: Scalar> {
+    /// The triangle row by row, lower, without its diagonal.
+    triangle: Vec<T>,
+    /// The diagonal.
+    divisors: Vec<Divisor<T>>,
+    /// Right-hand sides; one element per row of the system.
+    rows: Vec<T::Lanes>,
+    /// The same for the last few right-hand sides.
+    narrow_rows: Vec<[T; NARROW]>,
+}
+
+impl<T: Scalar> Scratch<T> {
+    /// For systems of up to `order` with up to `nrhs` right-hand sides.
+    pub(crate) fn new(order: usize, nrhs: usize) -> Self {
+        let order = if nrhs == 0 { 0 } else { order.min(ORDER) };
+        Self {
+            triangle: vec![T::ZERO; order * order],
+            divisors: Vec::with_capacity(order),
+            rows: vec![T::ZERO_LANES; if nrhs > NARROW { order } else { 0 }],
+            narrow_rows: vec![[T::ZERO; NARROW]; order],
+        }
+    }
+}
+
+/// B ← A⁻¹·B for A of order at most [`ORDER`]; rows or columns of B are contiguous.
+pub(crate) fn solve<T: Scalar>(
+    system: System,
+    a: MatRef<'_, T>,
+    b: MatMut<'_, T>,
+    scratch: &mut Scratch<T>,
+    arch: Arch,
+) {
+    arch.dispatch(Solve { system, a, b, scratch });
+}
+
+struct Solve<'a, 'b, T: Scalar> {
+    system: System,
+    a: MatRef<'a, T>,
+    b: MatMut<'b, T>,
+    scratch: &'a mut Scratch<T>,
+}
+
+impl<T: Scalar> WithSimd for Solve<'_, '_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { system, a, mut b, scratch } = self;
+        let n = a.nrows();
+        pack(system, a, scratch);
+        let Scratch { triangle, divisors, rows, narrow_rows } = scratch;
+        let triangle = &triangle[..n * n];
+        // An upper system is a lower one whose unknowns are counted from the end.
+        let reversed = system.uplo == Uplo::Upper;
+        let lanes = T::ZERO_LANES.as_ref().len();
+        let mut first = 0;
+        while first < b.ncols() {
+            let width = lanes.min(b.ncols() - first);
+            let block = b.as_mut().subcols_mut(first, width);
+            if width <= NARROW {
+                solve_block::<S, T, _>(triangle, divisors, reversed, block, &mut narrow_rows[..n]);
+            } else {
+                solve_block::<S, T, _>(triangle, divisors, reversed, block, &mut rows[..n]);
+            }
+            first += width;
+        }
+    }
+}
+
+/// Solves for as many right-hand sides as there are lanes, or fewer.
+#[inline(always)]
+fn solve_block<S: Simd, T: Scalar, L: Lanes<T>>(
+    triangle: &[T],
+    divisors: &[Divisor<T>],
+    reversed: bool,
+    mut block: MatMut<'_, T>,
+    rows: &mut [L],
+) {
+    gather(block.as_ref(), reversed, rows);
+    substitute::<S, T, L>(triangle, divisors, rows);
+    scatter(rows, reversed, block.as_mut());
+}
+
+/// One row of a packed block: an array, whose length the compiler knows.
+trait Lanes<T>: Copy + AsRef<[T]> + AsMut<[T]> {}
+impl<T, L: Copy + AsRef<[T]> + AsMut<[T]>> Lanes<T> for L {}
+
+/// Packs op(A), with its unknowns in the order in which they are found.
+#[inline(always)]
+fn pack<T: Scalar>(system: System, a: MatRef<'_, T>, scratch: &mut Scratch<T>) {
+    let n = a.nrows();
+    let a = if system.uplo == Uplo::Upper { a.reverse_rows_and_cols() } else { a };
+    let read = |i, j| {
+        let x = a[(i, j)];
+        if system.conj == Conj::Yes { x.conj() } else { x }
+    };
+    for (i, row) in scratch.triangle[..n * n].chunks_exact_mut(n).enumerate() {
+        for (j, x) in row[..i].iter_mut().enumerate() {
+            *x = read(i, j);
+        }
+    }
+    scratch.divisors.clear();
+    scratch.divisors.extend((0..n).map(|i| match system.diag {
+        Diag::Unit => Divisor::One,
+        Diag::NonUnit => Divisor::new(read(i, i)),
+    }));
+}
+
+/// Substitution: row i of X is (row i of B − Σ A(i, j)·row j of X) / A(i, i) over j < i.
+#[inline(always)]
+fn substitute<S: Simd, T: Scalar, L: Lanes<T>>(
+    triangle: &[T],
+    divisors: &[Divisor<T>],
+    rows: &mut [L],
+) {
+    let n = rows.len();
+    for (i, divisor) in divisors.iter().enumerate() {
+        let (known, rest) = rows.split_at_mut(i);
+        let mut sum = rest[0];
+        for (&a, x) in triangle[i * n..i * n + i].iter().zip(&*known) {
+            for (sum, &x) in sum.as_mut().iter_mut().zip(x.as_ref()) {
+                *sum = sub_mul::<S, T>(*sum, a, x);
+            }
+        }
+        divisor.divide(sum.as_mut());
+        rest[0] = sum;
+    }
+}
+
+/// Brings a block of right-hand sides into the lanes; lanes beyond its width become zero.
+#[inline(always)]
+fn gather<T: Scalar, L: Lanes<T>>(block: MatRef<'_, T>, reversed: bool, rows: &mut [L]) {
+    let (n, width) = (block.nrows(), block.ncols());
+    if let Some(block) = block.transpose().try_as_col_major() {
+        for (i, row) in rows.iter_mut().enumerate() {
+            let source = block.col(if reversed { n - 1 - i } else { i }).as_slice();
+            let row = row.as_mut();
+            row[..width].copy_from_slice(source);
+            row[width..].fill(T::ZERO);
+        }
+        return;
+    }
+    for row in rows.iter_mut() {
+        row.as_mut()[width..].fill(T::ZERO);
+    }
+    let Some(block) = block.try_as_col_major() else {
+        unreachable!("rows or columns of B are contiguous")
+    };
+    for k in 0..width {
+        let source = block.col(k).as_slice();
+        for (i, row) in rows.iter_mut().enumerate() {
+            row.as_mut()[k] = source[if reversed { n - 1 - i } else { i }];
+        }
+    }
+}
+
+/// Brings the lanes back.
+#[inline(always)]
+fn scatter<T: Scalar, L: Lanes<T>>(rows: &[L], reversed: bool, mut block: MatMut<'_, T>) {
+    let (n, width) = (block.nrows(), block.ncols());
+    if let Some(mut block) = block.as_mut().transpose_mut().try_as_col_major_mut() {
+        for (i, row) in rows.iter().enumerate() {
+            let i = if reversed { n - 1 - i } else { i };
+            block.as_mut().col_mut(i).as_slice_mut().copy_from_slice(&row.as_ref()[..width]);
+        }
+        return;
+    }
+    let Some(mut block) = block.try_as_col_major_mut() else {
+        unreachable!("rows or columns of B are contiguous")
+    };
+    for k in 0..width {
+        let target = block.as_mut().col_mut(k).as_slice_mut();
+        for (i, row) in rows.iter().enumerate() {
+            target[if reversed { n - 1 - i } else { i }] = row.as_ref()[k];
+        }
+    }
+}

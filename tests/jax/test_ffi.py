@@ -1,0 +1,228 @@
+"""lapax.ffi and lapax.ffi_call: results, keywords, transformations and errors when traced."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lapax
+from lapax import check
+from programs import assert_close, custom_calls, operands, tolerance
+
+EYE = np.eye(3, dtype=np.float32)
+POTRF_DTYPES = "float32, float64, complex64, complex128"
+
+
+def cases(dtype, n, batch):
+    """A case of each op in its first mode, for the ops that have the dtype."""
+    for target in lapax.targets("cpu"):
+        name = np.dtype(np.int32) if target.dtypes == ("i32",) else dtype
+        variant = target.signature.variant(NAMES[name])
+        if variant is not None:
+            mode = check.modes(target.signature)[0]
+            yield target, check.case(target.signature.op, name, n, batch=batch, attrs=mode)
+
+
+NAMES = {
+    np.dtype(np.int32): "i32",
+    np.dtype(np.float32): "f32",
+    np.dtype(np.float64): "f64",
+    np.dtype(np.complex64): "c64",
+    np.dtype(np.complex128): "c128",
+}
+
+
+def options(case):
+    return case.attrs | case.dims
+
+
+@pytest.mark.parametrize("batch", [(), (4,), (2, 3), (0,)])
+def test_every_op_by_op_by_name_and_by_function(batch, dtype):
+    ran = set()
+    for target, case in cases(dtype, 4, batch):
+        by_name = lapax.ffi_call(target.name, *case.args, **options(case))
+        by_op = lapax.ffi_call(target.signature.op, *case.args, **options(case))
+        function = getattr(lapax.ffi, target.signature.op)
+        typed = function(*case.args, **options(case))
+        leaves = [np.asarray(x) for x in jax.tree.leaves(typed)]
+        assert case.ratio(leaves) < check.LIMIT, target.name
+        for other in (by_name, by_op):
+            for x, y in zip(leaves, jax.tree.leaves(other), strict=True):
+                assert x.tobytes() == np.asarray(y).tobytes(), target.name
+        ran.add(target.signature.op)
+    assert ran == {target.signature.op for target in lapax.targets("cpu")}
+
+
+def test_vmap_is_one_call_with_a_larger_batch(dtype):
+    for target, case in cases(dtype, 4, (3, 2)):
+
+        def call(*args, target=target, case=case):
+            return lapax.ffi_call(target.name, *args, **options(case))
+
+        mapped = jax.vmap(jax.vmap(call))
+        assert custom_calls(mapped, *case.args) == [target.jax_name]
+        last = jax.vmap(call, in_axes=-1)
+        moved = [np.moveaxis(x, 0, -1) for x in case.args]
+        assert custom_calls(last, *moved) == [target.jax_name]
+        expected = jax.tree.leaves(call(*case.args))
+        for got in (mapped(*case.args), jax.vmap(call)(*case.args), last(*moved)):
+            for x, y in zip(jax.tree.leaves(got), expected, strict=True):
+                assert np.asarray(x).tobytes() == np.asarray(y).tobytes(), target.name
+
+
+def test_vmap_repeats_what_is_not_mapped():
+    o = operands(np.dtype(np.float32), n=4, batch=(3,))
+
+    def solve(b):
+        return lapax.ffi.trsm(o.a[0], b, side="L", uplo="L", trans_x="N", diag="N")
+
+    assert custom_calls(jax.vmap(solve), o.b) == ["lapax.lapack_strsm_ffi"]
+    expected = np.linalg.solve(np.tril(o.a[0]), o.b)
+    assert_close(jax.vmap(solve)(o.b), expected, tolerance(np.dtype(np.float32), 4))
+
+
+def test_results_are_named():
+    lu, ipiv, info = result = lapax.ffi.getrf(EYE)
+    assert result._fields == ("lu", "ipiv", "info")
+    assert (lu.dtype, ipiv.dtype, info.dtype) == (np.float32, np.int32, np.int32)
+    assert isinstance(jax.jit(lapax.ffi.getrf)(EYE), lapax.ffi.GetrfResult)
+    assert isinstance(pickle.loads(pickle.dumps(result)), lapax.ffi.GetrfResult)
+
+
+def test_ways_to_write_an_attribute():
+    s = np.array([[4, 7], [2, 5]], np.float32)
+    lower, upper = (
+        [
+            np.asarray(lapax.ffi.potrf(s, uplo=uplo).factor)
+            for uplo in (name, name.lower(), name[0], name[0].lower(), code, np.uint8(code), member)
+        ]
+        for name, code, member in (
+            ("Lower", 76, lapax.ffi.Uplo.Lower),
+            ("Upper", 85, lapax.ffi.Uplo.Upper),
+        )
+    )
+    # The other triangle is passed through.
+    for x in lower:
+        np.testing.assert_array_equal(x, np.array([[2, 7], [1, 2]], np.float32))
+    for x in upper:
+        np.testing.assert_array_equal(x[1, 0], np.float32(2))
+        np.testing.assert_array_equal(x[0], np.array([2, 3.5], np.float32))
+
+
+def test_functions_describe_themselves():
+    for op, function in ((op, getattr(lapax.ffi, op)) for op in lapax.ffi.__all__):
+        if inspect.isclass(function):
+            continue
+        target = next(t for t in lapax.targets() if t.signature.op == op)
+        parameters = inspect.signature(function).parameters
+        args = [arg.name for arg in target.signature.variants[0].args]
+        assert list(parameters)[: len(args)] == args
+        assert {attr.name for attr in target.signature.attrs} <= set(parameters)
+        for word in (target.doc.strip().splitlines()[0], target.name, "Raises:"):
+            assert word in function.__doc__
+    by_name = lapax.ffi.trsm(b=EYE, a=EYE, diag="N", side="L", trans_x="N", uplo="L")
+    np.testing.assert_array_equal(by_name, EYE)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: lapax.ffi.potrf(EYE.astype(np.float16), uplo="L"),
+            TypeError,
+            f"potrf: a has dtype float16; expected one of: {POTRF_DTYPES}",
+        ),
+        (
+            lambda: lapax.ffi.potrf(jnp.eye(3, dtype=jnp.bfloat16), uplo="L"),
+            TypeError,
+            f"potrf: a has dtype bfloat16; expected one of: {POTRF_DTYPES}",
+        ),
+        (
+            lambda: lapax.ffi.potrf([[1, 0], [0, 1]], uplo="L"),
+            TypeError,
+            f"potrf: a has dtype int32; expected one of: {POTRF_DTYPES}",
+        ),
+        (
+            lambda: lapax.ffi_call("lapack_dpotrf_ffi", EYE, uplo="L"),
+            TypeError,
+            "lapack_dpotrf_ffi: a has dtype float32; expected one of: float64 "
+            "(jax_enable_x64 is off)",
+        ),
+        (
+            lambda: lapax.ffi.potrf(EYE),
+            TypeError,
+            "potrf: missing a required keyword-only argument: 'uplo'; "
+            "its signature is potrf(a, *, uplo)",
+        ),
+        (
+            lambda: lapax.ffi_call("potrf", EYE, lower=True),
+            TypeError,
+            "potrf: unexpected keyword 'lower'; missing keyword 'uplo' (keywords of potrf: uplo)",
+        ),
+        (
+            lambda: lapax.ffi_call("potrf", EYE, EYE, uplo="L"),
+            TypeError,
+            "potrf takes 1 array (a), got 2",
+        ),
+        (
+            lambda: lapax.ffi.potrf(EYE, uplo="X"),
+            ValueError,
+            'potrf: uplo: expected "Lower" or "L", "Upper" or "U"; got \'X\'',
+        ),
+        (
+            lambda: lapax.ffi.potrf(EYE, uplo=300),
+            ValueError,
+            "potrf: uplo: 300 does not fit u8",
+        ),
+        (
+            lambda: lapax.ffi.potrf(EYE, uplo=1.5),
+            TypeError,
+            "potrf: uplo: expected u8, got 1.5 of float",
+        ),
+        (
+            lambda: lapax.ffi.lu_pivots_to_permutation(np.zeros(3, np.int32), p="4"),
+            TypeError,
+            "lu_pivots_to_permutation: p: expected an int, got '4'",
+        ),
+    ],
+)
+def test_wrong_calls(call, error, message):
+    with pytest.raises(error) as raised:
+        call()
+    assert str(raised.value) == message
+
+
+def test_an_unknown_name_lists_the_ops():
+    with pytest.raises(ValueError, match="^'potrs' is neither an op nor a target of liblapax; ops"):
+        lapax.ffi_call("potrs", EYE)
+
+
+def test_no_derivative_says_what_has_one():
+    with pytest.raises(NotImplementedError) as raised:
+        jax.grad(lambda s: lapax.ffi.potrf(s, uplo="L").factor.sum())(EYE)
+    assert str(raised.value) == (
+        "lapax: a call of potrf cannot be differentiated. Use jax.numpy.linalg.cholesky, which "
+        "runs on lapax under lapax.install() and has a derivative, or define one with "
+        "jax.custom_jvp"
+    )
+    for target in lapax.targets():
+        from lapax._call import _DERIVATIVES
+
+        assert target.signature.family in _DERIVATIVES
+
+
+def test_a_constant_needs_no_derivative():
+    def loss(x):
+        return (x * lapax.ffi.potrf(jax.lax.stop_gradient(EYE), uplo="L").factor).sum()
+
+    np.testing.assert_array_equal(jax.grad(loss)(EYE), EYE)
+
+
+def test_runs_without_jit():
+    with jax.disable_jit():
+        np.testing.assert_array_equal(lapax.ffi.potrf(EYE, uplo="L").factor, EYE)
