@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 
 use faer::{Accum, Conj, MatMut, MatRef};
-use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each, index_fits_i32};
+use lapax_core::{ItemsInOut, ItemsMut, Real, Scalar as _, for_each, index_fits_i32};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::simd::sub_mul;
@@ -79,8 +79,7 @@ fn factor<T: Scalar>(a: MatMut<'_, T>, scratch: &mut Scratch<T>, arch: Arch) -> 
     let n = a.nrows();
     if n <= ORDER {
         return match n {
-            ..=4 => FactorPacked::<T, 4>(a).with_simd(pulp::Scalar::new()),
-            ..=TINY => FactorPacked::<T, TINY>(a).with_simd(pulp::Scalar::new()),
+            ..=TINY => factor_tiny(a),
             ..=16 => arch.dispatch(FactorPacked::<T, 16>(a)),
             _ => arch.dispatch(FactorPacked::<T, ORDER>(a)),
         };
@@ -131,6 +130,25 @@ fn by_columns<T>(a: MatMut<'_, T>) -> (MatMut<'_, T>, bool) {
 /// The part of the lower triangle in contiguous run k: column k, or row k.
 fn run(n: usize, k: usize, by_rows: bool) -> std::ops::Range<usize> {
     if by_rows { 0..k + 1 } else { k..n }
+}
+
+/// The base case without registers to fill: element by element, in place.
+fn factor_tiny<T: Scalar>(mut a: MatMut<'_, T>) -> Result<(), usize> {
+    for j in 0..a.nrows() {
+        let mut reciprocal = T::Real::ONE;
+        for i in j..a.nrows() {
+            let sum = (0..j).fold(a[(i, j)], |sum, k| sum - a[(i, k)] * a[(j, k)].conj());
+            if i > j {
+                a[(i, j)] = sum.scale(reciprocal);
+                continue;
+            }
+            a[(j, j)] = T::from_real(sum.re());
+            let (root, inverse) = root(sum.re()).ok_or(j)?;
+            a[(j, j)] = T::from_real(root);
+            reciprocal = inverse;
+        }
+    }
+    Ok(())
 }
 
 /// The base case: at most L rows, in a copy whose columns have the constant length L, so that they
@@ -188,19 +206,20 @@ fn factor_block<S: Simd, T: Scalar, const L: usize>(columns: &mut [[T; L]]) -> R
             }
         }
         column[..j].fill(T::ZERO);
-        let pivot = column[j].re();
-        // A NaN is not positive either.
-        if pivot.partial_cmp(&T::Real::ZERO) != Some(Ordering::Greater) {
-            column[j] = T::from_real(pivot);
-            rest[0] = column;
-            return Err(j);
-        }
-        let root = pivot.sqrt();
-        // The reciprocal of a square root never overflows.
-        let reciprocal = T::Real::ONE.divide(root);
+        column[j] = T::from_real(column[j].re());
+        rest[0] = column;
+        let (root, reciprocal) = root(column[j].re()).ok_or(j)?;
         column.iter_mut().for_each(|x| *x = x.scale(reciprocal));
         column[j] = T::from_real(root);
         rest[0] = column;
     }
     Ok(())
+}
+
+/// √pivot and its reciprocal, which never overflows; `None` unless the pivot is positive.
+#[inline(always)]
+fn root<R: Real>(pivot: R) -> Option<(R, R)> {
+    let positive = pivot.partial_cmp(&R::ZERO) == Some(Ordering::Greater);
+    let root = pivot.sqrt();
+    positive.then_some((root, R::ONE / root))
 }

@@ -200,9 +200,11 @@ impl<'a> Check<'a> {
         shape.dtype == operand.dtype
             && self.leading.is_none_or(|leading| leading == outer)
             && shape.dims.iter().all(|dim| *dim >= 0)
-            && operand.dims.iter().zip(own).all(|(dim, value)| {
-                self.dims[*dim].is_none_or(|expected| expected == *value)
-            })
+            && operand
+                .dims
+                .iter()
+                .zip(own)
+                .all(|(dim, value)| self.dims[*dim].is_none_or(|expected| expected == *value))
     }
 
     /// `f64 [5, m=4, n=3]`, as far as the dimensions are known.
@@ -269,8 +271,9 @@ fn shape_text(shape: &Shape) -> String {
 
 /// Whether a slice can hold this shape; 16 bytes is the largest element.
 fn addressable(shape: &Shape) -> bool {
-    let size = shape.dims.iter().try_fold(16_isize, |size, dim| {
-        size.checked_mul(isize::try_from(*dim).ok()?)
-    });
+    let size = shape
+        .dims
+        .iter()
+        .try_fold(16_isize, |size, dim| size.checked_mul(isize::try_from(*dim).ok()?));
     size.is_some()
 }

@@ -30,6 +30,8 @@ use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
 use std::sync::Mutex;
 
+use num_complex::Complex;
+
 use crate::data_type::{DataType, Element};
 use crate::error::struct_size;
 use crate::sys;
@@ -222,13 +224,22 @@ struct Buffer {
 #[allow(missing_docs)]
 pub enum Attr {
     Bool(bool),
-    U8(u8),
+    I8(i8),
+    I16(i16),
     I32(i32),
     I64(i64),
+    U8(u8),
+    U16(u16),
+    U32(u32),
+    U64(u64),
     F32(f32),
     F64(f64),
+    C64(Complex<f32>),
+    C128(Complex<f64>),
     String(String),
+    I32s(Vec<i32>),
     I64s(Vec<i64>),
+    F64s(Vec<f64>),
 }
 
 impl<'a> Call<'a> {
@@ -325,9 +336,7 @@ impl<'a> Call<'a> {
             values.iter_mut().map(|value| (&raw mut value.payload).cast()).collect();
         let null = std::ptr::null_mut();
         let mut frame = sys::XLA_FFI_CallFrame {
-            struct_size: self
-                .frame_size
-                .unwrap_or(struct_size(sys::XLA_FFI_CallFrame_STRUCT_SIZE)),
+            struct_size: self.frame_size.unwrap_or(struct_size(sys::XLA_FFI_CallFrame_STRUCT_SIZE)),
             extension_start: null,
             api: &raw const *host.api,
             ctx: (&raw const *host.pool).cast_mut().cast(),
@@ -397,23 +406,32 @@ impl Attr {
             let scalar = sys::XLA_FFI_Scalar { dtype: dtype.code(), value };
             CAttr { kind: sys::XLA_FFI_AttrType_SCALAR, payload: Payload { scalar } }
         }
+        fn array<T: Element>(values: &[T]) -> CAttr {
+            let data = values.as_ptr().cast_mut().cast();
+            let array = sys::XLA_FFI_Array { dtype: T::DTYPE.code(), size: values.len(), data };
+            CAttr { kind: sys::XLA_FFI_AttrType_ARRAY, payload: Payload { array } }
+        }
         match self {
             Attr::Bool(value) => scalar(DataType::BOOL, value),
-            Attr::U8(value) => scalar(DataType::U8, value),
+            Attr::I8(value) => scalar(DataType::I8, value),
+            Attr::I16(value) => scalar(DataType::I16, value),
             Attr::I32(value) => scalar(DataType::I32, value),
             Attr::I64(value) => scalar(DataType::I64, value),
+            Attr::U8(value) => scalar(DataType::U8, value),
+            Attr::U16(value) => scalar(DataType::U16, value),
+            Attr::U32(value) => scalar(DataType::U32, value),
+            Attr::U64(value) => scalar(DataType::U64, value),
             Attr::F32(value) => scalar(DataType::F32, value),
             Attr::F64(value) => scalar(DataType::F64, value),
+            Attr::C64(value) => scalar(DataType::C64, value),
+            Attr::C128(value) => scalar(DataType::C128, value),
             Attr::String(value) => CAttr {
                 kind: sys::XLA_FFI_AttrType_STRING,
                 payload: Payload { string: span(value) },
             },
-            Attr::I64s(values) => {
-                let data = values.as_ptr().cast_mut().cast();
-                let (dtype, size) = (DataType::I64.code(), values.len());
-                let array = sys::XLA_FFI_Array { dtype, size, data };
-                CAttr { kind: sys::XLA_FFI_AttrType_ARRAY, payload: Payload { array } }
-            }
+            Attr::I32s(values) => array(values),
+            Attr::I64s(values) => array(values),
+            Attr::F64s(values) => array(values),
         }
     }
 }

@@ -53,7 +53,9 @@ mod register {
     #[inline(always)]
     pub(super) fn write(value: Register) {
         // SAFETY: IEEE, or a value that this register held: no reserved bit is set.
-        unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack, preserves_flags)) };
+        unsafe {
+            asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack, preserves_flags))
+        };
     }
 }
 

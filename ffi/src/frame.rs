@@ -146,9 +146,7 @@ impl<'f> Leading<'f> {
                 true
             }
             // A loop, not a slice comparison: for the usual zero to two dimensions it beats memcmp.
-            Some(bound) => {
-                bound.len() == dims.len() && bound.iter().zip(dims).all(|(a, b)| a == b)
-            }
+            Some(bound) => bound.len() == dims.len() && bound.iter().zip(dims).all(|(a, b)| a == b),
         }
     }
 }

@@ -108,10 +108,7 @@ fn explain(signatures: &[&'static Signature], given: &Given<'_>) -> Error {
 ///
 /// # Errors
 /// INVALID_ARGUMENT where the call fits none of the signatures.
-pub fn infer(
-    signatures: &[&'static Signature],
-    given: &Given<'_>,
-) -> Result<Vec<Shape>, Error> {
+pub fn infer(signatures: &[&'static Signature], given: &Given<'_>) -> Result<Vec<Shape>, Error> {
     if let Some(signature) = choose(signatures, given) {
         return signature
             .check(given)

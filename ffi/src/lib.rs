@@ -52,6 +52,7 @@ mod context;
 mod data_type;
 mod error;
 #[cfg(feature = "fake")]
+#[allow(clippy::expect_used, reason = "for tests: a wrong test panics")]
 pub mod fake;
 mod float_mode;
 mod frame;

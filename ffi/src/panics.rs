@@ -20,9 +20,8 @@ pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, String> {
     DEPTH.set(DEPTH.get() + 1);
     let outcome = panic::catch_unwind(AssertUnwindSafe(body));
     DEPTH.set(DEPTH.get() - 1);
-    outcome.map_err(|payload| {
-        SEEN.with_borrow_mut(Option::take).unwrap_or_else(|| message(&*payload))
-    })
+    outcome
+        .map_err(|payload| SEEN.with_borrow_mut(Option::take).unwrap_or_else(|| message(&*payload)))
 }
 
 /// Panics inside `catch` are remembered instead of printed; all others go on as before.

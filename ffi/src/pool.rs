@@ -145,8 +145,7 @@ impl Shared {
     fn wait(&self) -> Option<String> {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         while progress.ended < self.chunks {
-            progress =
-                self.all_ended.wait(progress).unwrap_or_else(PoisonError::into_inner);
+            progress = self.all_ended.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
         progress.panic.take()
     }

@@ -159,6 +159,12 @@ impl fmt::Debug for Requirement {
 
 impl fmt::Debug for Attr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}{}", self.name, self.expected(), if self.optional { ", optional" } else { "" })
+        write!(
+            f,
+            "{}: {}{}",
+            self.name,
+            self.expected(),
+            if self.optional { ", optional" } else { "" }
+        )
     }
 }

@@ -193,8 +193,8 @@ impl Attribute<'_> for bool {
     #[inline(always)]
     fn from_value(value: Value<'_>) -> Option<Self> {
         match value {
-            // SAFETY: a predicate is one byte.
             Value::Scalar(scalar) if scalar.dtype == DataType::BOOL => {
+                // SAFETY: a predicate is one byte.
                 Some(unsafe { scalar.data.read() } != 0)
             }
             _ => None,

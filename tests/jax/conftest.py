@@ -9,12 +9,12 @@ os.environ["XLA_FLAGS"] = (
     os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
 )
 
-import jax  # noqa: E402  XLA reads its flags once, when JAX makes its first backend.
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
+import jax
+import numpy as np
+import pytest
 
-import lapax  # noqa: E402
-from programs import Operands, operands  # noqa: E402
+import lapax
+from programs import Operands, operands
 
 
 @pytest.fixture(params=["float32", "complex64", "float64", "complex128"])

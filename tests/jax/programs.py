@@ -80,7 +80,8 @@ def assert_close(got: Any, expected: Any, relative: float) -> None:
     """Every leaf within `relative` of the largest entry of the expected one; NaN fails."""
     for x, y in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
         x, y = np.asarray(x), np.asarray(y)
-        assert x.shape == y.shape and x.dtype == y.dtype
+        assert x.shape == y.shape
+        assert x.dtype == y.dtype
         error = np.max(np.abs(x - y), initial=0.0)
         scale = np.max(np.abs(y), initial=0.0)
         assert error <= relative * scale, f"error {error:.3g} at scale {scale:.3g}"

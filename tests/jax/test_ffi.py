@@ -189,16 +189,44 @@ def test_functions_describe_themselves():
             TypeError,
             "lu_pivots_to_permutation: p: expected an int, got '4'",
         ),
+        # From here on the texts are the library's, the same as of a call that reaches the handler.
+        (
+            lambda: lapax.ffi.potrf(np.zeros((2, 3, 4), np.float32), uplo="L"),
+            ValueError,
+            "lapack_spotrf_ffi: argument 0 `a`: expected f32 [2, n=3, n=3], got f32 [2, 3, 4]",
+        ),
+        (
+            lambda: lapax.ffi.potrf(np.zeros(3, np.float32), uplo=7),
+            ValueError,
+            "lapack_spotrf_ffi: attribute `uplo`: expected u8 'L' (Lower) or 'U' (Upper), "
+            "got u8 7; argument 0 `a`: expected f32 […, n, n], got f32 [3]",
+        ),
+        (
+            lambda: lapax.ffi.cholesky_update(EYE, np.zeros((2, 3), np.complex64)),
+            TypeError,
+            "cu_cholesky_update_ffi: argument 1 `w`: expected f32 [n=3], got c64 [2, 3]",
+        ),
+        (
+            lambda: lapax.ffi.lu_pivots_to_permutation(np.zeros(3, np.int32), p=2),
+            ValueError,
+            "cu_lu_pivots_to_permutation: expected at least as many rows p as pivots k, "
+            "got k=3, p=2",
+        ),
     ],
 )
 def test_wrong_calls(call, error, message):
     with pytest.raises(error) as raised:
         call()
     assert str(raised.value) == message
+    with pytest.raises(error) as raised:
+        jax.jit(call).lower()
+    assert str(raised.value) == message
 
 
 def test_an_unknown_name_lists_the_ops():
-    with pytest.raises(ValueError, match="^'potrs' is neither an op nor a target of liblapax; ops"):
+    with pytest.raises(
+        ValueError, match=r"^'potrs' is neither an op nor a target of liblapax; ops"
+    ):
         lapax.ffi_call("potrs", EYE)
 
 

@@ -230,12 +230,10 @@ fn decode(declaration: &Declaration) -> TokenStream {
     });
     let arg_fields = args.iter().enumerate().filter_map(|(index, arg)| {
         let (name, raw) = (&arg.name, format_ident!("arg{index}"));
-        shared_by(rets, index)
-            .is_none()
-            .then(|| {
-                let dims = dim_list(declaration, arg);
-                quote!(#name: unsafe { #raw.slice(#dims, batch) }?)
-            })
+        shared_by(rets, index).is_none().then(|| {
+            let dims = dim_list(declaration, arg);
+            quote!(#name: unsafe { #raw.slice(#dims, batch) }?)
+        })
     });
     let ret_fields = rets.iter().enumerate().map(|(index, ret)| {
         let (name, raw) = (&ret.name, format_ident!("ret{index}"));

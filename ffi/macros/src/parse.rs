@@ -188,18 +188,11 @@ impl RawOperand {
         }
         let alias = match &self.alias {
             None => None,
-            Some(name) => {
-                Some(args.iter().position(|arg| arg.name == *name).ok_or_else(|| {
-                    Error::new(name.span(), format!("`{name}` is not among the arguments"))
-                })?)
-            }
+            Some(name) => Some(args.iter().position(|arg| arg.name == *name).ok_or_else(|| {
+                Error::new(name.span(), format!("`{name}` is not among the arguments"))
+            })?),
         };
-        Ok(Operand {
-            name: self.name.clone(),
-            element: self.element.clone(),
-            dims: indices,
-            alias,
-        })
+        Ok(Operand { name: self.name.clone(), element: self.element.clone(), dims: indices, alias })
     }
 }
 

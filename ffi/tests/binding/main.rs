@@ -1,0 +1,11 @@
+//! The binding from the outside: handlers of its own, called through frames of a fake host.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail where it stands")]
+
+mod accepted;
+mod agreement;
+mod host;
+mod panics;
+mod plan;
+mod pool;
+mod refused;
+mod sample;

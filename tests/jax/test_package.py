@@ -1,0 +1,227 @@
+"""The package around the calls: import, versions, library, table, command line, generated files."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+
+import lapax
+from lapax import _library, _render, _supported, check
+from lapax.__main__ import main
+from programs import run_python
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "python" / "lapax"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- targets:begin -->", "<!-- targets:end -->"
+
+
+def test_import_makes_no_backend():
+    code = """
+import sys, jax, lapax
+from lapax.__main__ import main
+main(["targets"])
+from jax._src import xla_bridge
+print("backends:", sorted(xla_bridge._backends))
+"""
+    lines = run_python(code).splitlines()
+    assert lines[-1] == "backends: []"
+    assert any(line.startswith("lapack_dgetrf_ffi") for line in lines)
+
+
+@pytest.mark.parametrize("version", ["0.8.0", "0.8.3", "0.9.0", "0.10.2", "0.12.0", "0.12.0.1"])
+def test_supported_versions(version):
+    _supported.require_supported_jax(version)
+
+
+@pytest.mark.parametrize("version", ["0.4.38", "0.7.2", "0.12.0.2", "0.12.1", "0.13.0.dev1", "1.0"])
+def test_other_versions_are_refused(version):
+    with pytest.raises(ImportError) as raised:
+        _supported.require_supported_jax(version)
+    assert str(raised.value).startswith(
+        f"lapax supports jax 0.8.0 to 0.12.0.1; found jax {version}. "
+    )
+
+
+def test_the_gate_is_passed_on_import():
+    code = """
+import jax
+jax.__version__ = "0.13.0"
+try:
+    import lapax
+except ImportError as error:
+    print(error)
+"""
+    assert run_python(code).startswith("lapax supports jax 0.8.0 to 0.12.0.1; found jax 0.13.0.")
+
+
+def test_pyproject_asks_for_the_supported_versions():
+    text = (ROOT / "pyproject.toml").read_text()
+    assert f'"jax>={_supported.OLDEST_JAX},<={_supported.NEWEST_JAX}"' in text.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "LAPAX_LIBRARY names {file}, which is not a file"),
+        (b"not a library", "{file} cannot be loaded: "),
+    ],
+)
+def test_a_missing_or_corrupt_library(tmp_path, content, message):
+    file = tmp_path / "liblapax.so"
+    if content is not None:
+        file.write_bytes(content)
+    code = "import importlib\ntry:\n import lapax\nexcept ImportError as error: print(error)"
+    assert run_python(code, LAPAX_LIBRARY=str(file)).startswith(message.format(file=file))
+
+
+def test_another_library_is_named(monkeypatch):
+    import _ctypes
+
+    monkeypatch.setenv("LAPAX_LIBRARY", _ctypes.__file__)
+    with pytest.raises(lapax.LibraryError) as raised:
+        _library._loaded.__wrapped__()
+    assert str(raised.value).startswith(f"{_ctypes.__file__} is not liblapax: ")
+
+
+def test_targets_by_platform():
+    everything = lapax.targets()
+    assert lapax.targets("CPU") == lapax.targets("cpu")
+    assert set(lapax.targets("cpu")) | set(lapax.targets("cuda")) == set(everything)
+    assert len({(t.name, t.platform) for t in everything}) == len(everything)
+    with pytest.raises(ValueError, match='^platform: expected "cpu" or "cuda", got \'tpu\'$'):
+        lapax.targets("tpu")
+
+
+def test_targets_are_immutable_and_complete():
+    for target in lapax.targets():
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            target.name = "other"
+        signature = target.signature
+        assert target.doc == signature.doc
+        assert target.doc.strip()
+        assert target.dtypes == tuple(variant.dtype for variant in signature.variants)
+        assert signature.layout in ("row", "column")
+        names = {dim.name for dim in signature.dims}
+        for variant in signature.variants:
+            for operand in (*variant.args, *variant.rets):
+                assert set(operand.dims) <= names
+            for ret in variant.rets:
+                if ret.alias is not None:
+                    argument = variant.args[ret.alias]
+                    assert (argument.dims, argument.dtype) == (ret.dims, ret.dtype)
+
+
+def test_every_target_is_checked_and_tested():
+    """An op without a check would be neither self-tested, nor benchmarked, nor called here."""
+    assert {target.signature.op for target in lapax.targets()} == set(check.CHECKS)
+
+
+def test_the_checks_can_fail():
+    for op in check.CHECKS:
+        target = next(t for t in lapax.targets("cpu") if t.signature.op == op)
+        case = check.case(
+            op,
+            _numpy(target),
+            4,
+            m=6 if check.CHECKS[op].rectangular else None,
+            batch=(2,),
+            attrs=check.modes(target.signature)[0],
+        )
+        results = lapax.ffi_call(op, *case.args, **case.attrs, **case.dims)
+        rets = [x + 1 for x in jax.tree.leaves(results)]
+        assert not case.ratio(rets) < check.LIMIT, op
+
+
+def _numpy(target):
+    return {"i32": "int32"}.get(target.dtypes[0], "float32")
+
+
+def test_private_names_of_jax_are_in_one_file():
+    private = re.compile(r"jax\._src|jaxlib\.|\bmlir\._|\bbatching\._|\bad\._|\bcore\._|\bffi\._")
+    users = {
+        file.name
+        for file in SOURCE.glob("*.py")
+        if any(private.search(line.partition("#")[0]) for line in _code(file))
+    }
+    assert users == {"_jax_private.py"}
+
+
+def _code(file):
+    """Lines outside docstrings and texts."""
+    return re.sub(r'"""(?s:.*?)"""|f?"[^"\n]*"', "", file.read_text()).splitlines()
+
+
+def test_target_names_are_only_in_the_library():
+    names = {target.name for target in lapax.targets()}
+    for file in SOURCE.glob("*.py"):
+        code = "\n".join(_code(file))
+        assert not [name for name in names if name in code], file.name
+
+
+def test_stubs_are_current(capsys, monkeypatch, tmp_path):
+    assert (SOURCE / "ffi.pyi").read_text() == _render.stub(), "run `python -m lapax stubs`"
+    stub = tmp_path / "ffi.pyi"
+    monkeypatch.setattr(_render, "STUB", stub)
+    assert main(["stubs", "--check"]) == 1
+    assert "ffi.pyi is missing; run `python -m lapax stubs`" in capsys.readouterr().err
+    assert main(["stubs"]) == 0
+    assert main(["stubs", "--check"]) == 0
+    stub.write_text("other")
+    assert main(["stubs", "--check"]) == 1
+    assert "is not what the table says" in capsys.readouterr().err
+
+
+def test_stub_has_what_the_module_has():
+    text = _render.stub()
+    for name in lapax.ffi.__all__:
+        assert re.search(rf"^(def|class) {name}\b", text, re.M), name
+    assert text.startswith("# Generated by `python -m lapax stubs`")
+
+
+def test_readme_table_is_current():
+    text = README.read_text() if README.is_file() else ""
+    if BEGIN not in text or END not in text:
+        pytest.skip(f"README.md has no {BEGIN} … {END}")
+    table = text.partition(BEGIN)[2].partition(END)[0].strip()
+    expected = _render.markdown(lapax.targets()).strip()
+    assert table == expected, "run `python -m lapax targets --markdown`"
+
+
+def test_command_line(capsys):
+    assert main(["targets", "--platform", "cpu"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + len(lapax.targets("cpu"))
+    assert main(["targets", "--markdown"]) == 0
+    table = capsys.readouterr().out
+    assert all(f"`{target.name}`" in table for target in lapax.targets())
+    for wrong in (["targets", "--platform", "tpu"], ["nothing"], []):
+        with pytest.raises(SystemExit) as raised:
+            main(wrong)
+        assert raised.value.code == 2
+
+
+def test_doctor_passes_and_can_fail(capsys, monkeypatch):
+    assert main(["doctor"]) == 0
+    report = capsys.readouterr().out
+    assert "all self-tests passed" in report
+    assert jax.__version__ in report
+    for target in lapax.targets("cpu"):
+        rows = [line for line in report.splitlines() if line.startswith(f"{target.name} ")]
+        assert len(rows) == len(target.dtypes)
+    monkeypatch.setattr(check, "LIMIT", 0.1)
+    assert main(["doctor"]) == 1
+    assert "FAILED" in capsys.readouterr().out
+
+
+def test_the_module_runs():
+    done = subprocess.run(
+        [sys.executable, "-m", "lapax", "targets"], capture_output=True, text=True, check=True
+    )
+    assert "lapack_spotrf_ffi" in done.stdout
