@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import platform
 
-import co2_gp
 import jax
+
+import co2_gp
 import small_solves
 from side_by_side import output_folder, table
 

@@ -59,7 +59,8 @@ class Row:
 
     @classmethod
     def of(cls, what: str, pair: Pair, difference: str) -> Row:
-        return cls(what, *(pair.median(engine) for engine in ENGINES), difference)
+        stock, ours = (pair.median(engine) for engine in ENGINES)
+        return cls(what, stock, ours, difference)
 
     @property
     def ratio(self) -> float:

@@ -12,10 +12,11 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+
 from side_by_side import COLOURS, ENGINES, Pair, Row, output_folder, progress, table
 
 COUNT = 182 * 474
-ROUNDS = 40
+ROUNDS = 25
 
 
 def systems() -> tuple[jax.Array, jax.Array]:
@@ -32,15 +33,15 @@ def total(a: jax.Array, b: jax.Array) -> jax.Array:
 
 def backward_error(a: jax.Array, b: jax.Array, x: jax.Array) -> np.ndarray:
     """‖b − A·x‖∞ / (‖A‖∞‖x‖∞ + ‖b‖∞) of each system, in double precision and in units of ε."""
-    a, b, x = (np.asarray(operand, np.float64) for operand in (a, b, x))
-    norms = np.abs(a).sum(-1).max(-1) * np.abs(x).max((-2, -1)) + np.abs(b).max((-2, -1))
-    return np.abs(b - a @ x).max((-2, -1)) / norms / np.finfo(np.float32).eps
+    aw, bw, xw = (np.asarray(operand, np.float64) for operand in (a, b, x))
+    norms = np.abs(aw).sum(-1).max(-1) * np.abs(xw).max((-2, -1)) + np.abs(bw).max((-2, -1))
+    return np.asarray(np.abs(bw - aw @ xw).max((-2, -1)) / norms / np.finfo(np.float32).eps)
 
 
 def relative_difference(one: jax.Array, other: jax.Array) -> float:
     """The largest ‖one − other‖∞ / ‖one‖∞ over the systems."""
-    one, other = (np.asarray(x, np.float64).reshape(COUNT, -1) for x in (one, other))
-    return float(np.max(np.abs(one - other).max(1) / np.abs(one).max(1)))
+    x, y = (np.asarray(each, np.float64).reshape(COUNT, -1) for each in (one, other))
+    return float(np.max(np.abs(x - y).max(1) / np.abs(x).max(1)))
 
 
 def main() -> list[Row]:
@@ -85,6 +86,7 @@ def draw(pairs: dict[str, Pair], errors: dict[str, np.ndarray]) -> None:
             label=engine,
         )
         times.bar_label(bars, fmt="%.1f ms", padding=2)
+    times.margins(y=0.15)
     times.set_xticks(range(len(pairs)), list(pairs))
     times.set_ylabel("ms, median")
     times.set_title(f"{COUNT:,} systems of three equations, f32")

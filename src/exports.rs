@@ -197,8 +197,7 @@ fn string<'a>(request: &'a Json, key: &str) -> Result<&'a str, String> {
 fn shape(json: &Json) -> Result<Shape, String> {
     let bad = || format!("lapax_infer: not an operand: {json}");
     let name = json["dtype"].as_str().ok_or_else(bad)?;
-    // A type without a name here fits no operand; its code is XLA's "invalid".
-    let dtype = DataType::from_name(name).unwrap_or(DataType::from_code(0));
+    let dtype = DataType::from_name(name).ok_or_else(|| format!("unknown element type {name}"))?;
     let dims = json["shape"].as_array().ok_or_else(bad)?;
     let dims = dims.iter().map(|dim| dim.as_i64().ok_or_else(bad)).collect::<Result<_, _>>()?;
     Ok(Shape { dtype, dims })

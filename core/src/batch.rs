@@ -1,20 +1,11 @@
-//! A batch of matrices: flat slices that are walked item by item, on one thread or on several.
+//! The walk over a batch of matrices, item by item, on one thread or on several.
 //!
-//! A slice is split before it is shared, so each thread owns its part and nothing here is unsafe.
+//! The operands are split before they are shared, so each thread owns its part and nothing here is
+//! unsafe.
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::{Error, product};
 use crate::threads::Threads;
-
-/// An operand that may share memory with its result.
-#[derive(Debug)]
-pub struct InOut<'a, T> {
-    /// The input, or `None` where it already lies in `dst`.
-    pub src: Option<&'a [T]>,
-    /// The result.
-    pub dst: &'a mut [T],
-}
 
 /// The operands of a batch, cut into one item per matrix.
 ///
@@ -90,147 +81,6 @@ fn chunks(batch: usize, nanoseconds: usize, threads: usize) -> usize {
     batch.min(threads.saturating_mul(CHUNKS_PER_THREAD)).min(work / CHUNK_NANOSECONDS)
 }
 
-/// One read-only item per matrix.
-#[derive(Debug)]
-pub struct Items<'a, T> {
-    data: &'a [T],
-    length: usize,
-}
-
-/// One result per matrix.
-#[derive(Debug)]
-pub struct ItemsMut<'a, T> {
-    data: &'a mut [T],
-    length: usize,
-}
-
-/// One result per matrix that starts out as the operand's value.
-///
-/// Where the two do not share memory, an item is copied just before its kernel runs, so that the
-/// kernel finds it in the cache.
-#[derive(Debug)]
-pub struct ItemsInOut<'a, T> {
-    src: Option<&'a [T]>,
-    dst: &'a mut [T],
-    length: usize,
-}
-
-impl<'a, T> Items<'a, T> {
-    /// Cuts `data` into `batch` items with the dimensions `dims`.
-    ///
-    /// # Errors
-    /// Where `data` does not hold exactly that many elements; `operand` names it.
-    pub fn new(
-        operand: &'static str,
-        batch: usize,
-        dims: &[usize],
-        data: &'a [T],
-    ) -> Result<Self, Error> {
-        let length = item_length(operand, batch, dims, data.len())?;
-        Ok(Self { data, length })
-    }
-}
-
-impl<'a, T> ItemsMut<'a, T> {
-    /// Cuts `data` into `batch` items with the dimensions `dims`.
-    ///
-    /// # Errors
-    /// Where `data` does not hold exactly that many elements; `operand` names it.
-    pub fn new(
-        operand: &'static str,
-        batch: usize,
-        dims: &[usize],
-        data: &'a mut [T],
-    ) -> Result<Self, Error> {
-        let length = item_length(operand, batch, dims, data.len())?;
-        Ok(Self { data, length })
-    }
-}
-
-impl<'a, T> ItemsInOut<'a, T> {
-    /// Cuts `data` into `batch` items with the dimensions `dims`.
-    ///
-    /// # Errors
-    /// Where a slice of `data` does not hold exactly that many elements; `operand` names it.
-    pub fn new(
-        operand: &'static str,
-        batch: usize,
-        dims: &[usize],
-        data: InOut<'a, T>,
-    ) -> Result<Self, Error> {
-        let length = item_length(operand, batch, dims, data.dst.len())?;
-        if let Some(src) = data.src {
-            item_length(operand, batch, dims, src.len())?;
-        }
-        Ok(Self { src: data.src, dst: data.dst, length })
-    }
-}
-
-fn item_length(
-    operand: &'static str,
-    batch: usize,
-    dims: &[usize],
-    got: usize,
-) -> Result<usize, Error> {
-    let length = product(operand, dims)?;
-    let expected = product(operand, &[batch, length])?;
-    if expected == got { Ok(length) } else { Err(Error::Length { operand, expected, got }) }
-}
-
-impl<'a, T: Sync> Batched for Items<'a, T> {
-    type Item = &'a [T];
-
-    fn split_at(self, count: usize) -> (Self, Self) {
-        let length = self.length;
-        let (head, tail) = self.data.split_at(count * length);
-        (Self { data: head, length }, Self { data: tail, length })
-    }
-
-    fn take(&mut self) -> &'a [T] {
-        let (item, rest) = self.data.split_at(self.length);
-        self.data = rest;
-        item
-    }
-}
-
-impl<'a, T: Send> Batched for ItemsMut<'a, T> {
-    type Item = &'a mut [T];
-
-    fn split_at(self, count: usize) -> (Self, Self) {
-        let length = self.length;
-        let (head, tail) = self.data.split_at_mut(count * length);
-        (Self { data: head, length }, Self { data: tail, length })
-    }
-
-    fn take(&mut self) -> &'a mut [T] {
-        let (item, rest) = std::mem::take(&mut self.data).split_at_mut(self.length);
-        self.data = rest;
-        item
-    }
-}
-
-impl<'a, T: Copy + Send + Sync> Batched for ItemsInOut<'a, T> {
-    type Item = &'a mut [T];
-
-    fn split_at(self, count: usize) -> (Self, Self) {
-        let length = self.length;
-        let (head, tail) = self.dst.split_at_mut(count * length);
-        let (src_head, src_tail) = self.src.map(|src| src.split_at(count * length)).unzip();
-        (Self { src: src_head, dst: head, length }, Self { src: src_tail, dst: tail, length })
-    }
-
-    fn take(&mut self) -> &'a mut [T] {
-        let (item, rest) = std::mem::take(&mut self.dst).split_at_mut(self.length);
-        self.dst = rest;
-        if let Some(src) = self.src {
-            let (input, rest) = src.split_at(self.length);
-            self.src = Some(rest);
-            item.copy_from_slice(input);
-        }
-        item
-    }
-}
-
 /// Tuples of operands.
 macro_rules! tuple {
     ($($operand:ident),+) => {
@@ -262,6 +112,8 @@ tuple!(A, B, C, D, E, F);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
+    use crate::items::{InOut, Items, ItemsInOut, ItemsMut};
     use crate::threads::Serial;
 
     /// Runs its pieces backwards, and claims to be three threads.
@@ -316,14 +168,5 @@ mod tests {
         assert_eq!(chunks(3, usize::MAX, 8), 3);
         assert_eq!(chunks(1, usize::MAX, 8), 1);
         assert_eq!(chunks(0, 1, 8), 1);
-    }
-
-    #[test]
-    fn wrong_length_names_the_operand() {
-        let error = Items::new("a", 2, &[3], &[0.0_f64; 5]).map(|_| ()).map_err(|e| e.to_string());
-        assert_eq!(
-            error,
-            Err("operand a holds 5 elements, but its dimensions ask for 6".to_owned())
-        );
     }
 }

@@ -5,13 +5,16 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod division;
 mod error;
+mod items;
 mod scalar;
 mod threads;
 mod words;
 
-pub use batch::{Batched, InOut, Items, ItemsInOut, ItemsMut, for_each};
+pub use batch::{Batched, for_each};
 pub use error::{Error, index_fits_i32, product};
+pub use items::{InOut, Items, ItemsInOut, ItemsMut};
 pub use scalar::{Real, Scalar};
 pub use threads::{Serial, Threads};
-pub use words::{Diag, Side, Trans, UnknownCode, Uplo};
+pub use words::{Diag, Side, SingularVectors, Sort, Trans, UnknownCode, Uplo, Vectors};

@@ -76,6 +76,36 @@ word! {
     }
 }
 
+word! {
+    /// Whether vectors are computed beside values.
+    Vectors {
+        /// `'N'`: values only.
+        None = b'N',
+        /// `'V'`: both.
+        Wanted = b'V',
+    }
+}
+
+word! {
+    /// Whether eigenvalues are ordered along the diagonal of a Schur form.
+    Sort {
+        /// `'N'`: they come in the order in which they are found.
+        None = b'N',
+    }
+}
+
+word! {
+    /// Which singular vectors are computed beside the values.
+    SingularVectors {
+        /// `'N'`: none.
+        None = b'N',
+        /// `'S'`: as many columns of U and V as there are singular values.
+        Thin = b'S',
+        /// `'A'`: square U and V.
+        All = b'A',
+    }
+}
+
 /// A byte that is no code of the word that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownCode {
@@ -113,6 +143,11 @@ mod tests {
         assert!(Side::CODES.iter().all(|&(word, code)| Side::try_from(code) == Ok(word)));
         assert!(Trans::CODES.iter().all(|&(word, code)| Trans::try_from(code) == Ok(word)));
         assert!(Diag::CODES.iter().all(|&(word, code)| Diag::try_from(code) == Ok(word)));
+        assert!(
+            SingularVectors::CODES
+                .iter()
+                .all(|&(word, code)| SingularVectors::try_from(code) == Ok(word))
+        );
     }
 
     #[test]

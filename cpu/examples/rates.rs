@@ -2,6 +2,7 @@
 //!
 //! `cargo run --release -p lapax-cpu --example rates [f32|f64|c64|c128]`
 #![allow(clippy::cast_precision_loss, reason = "printed numbers")]
+#![allow(clippy::unwrap_used, reason = "a measurement that fails may stop")]
 
 use std::time::{Duration, Instant};
 

@@ -8,6 +8,7 @@ use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{ItemsInOut, ItemsMut, Real, Scalar as _, for_each, index_fits_i32};
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::scalar::nanoseconds;
 use crate::simd::sub_mul;
 use crate::substitution;
 use crate::triangular::{System, solve, subtract_product};
@@ -15,9 +16,11 @@ use crate::{Diag, Error, InOut, Scalar, Threads, Uplo};
 
 pub use crate::update::cholesky_update;
 
-/// The order up to which a matrix is factored column by column, packed.
+/// The order up to which a matrix is factored column by column, packed: for f64 at this order on
+/// one core with AVX-512, 1.9 us, against 3.8 us in place.
 const ORDER: usize = 32;
-/// The order up to which a matrix is factored faster without wide registers.
+/// The order up to which a matrix is factored faster without wide registers: for f64, 0.06 us
+/// against 0.13 us at 4 and 0.16 us against 0.25 us at 8.
 const TINY: usize = 8;
 /// The order up to which a Hermitian update is computed as a full product, of which half is used.
 const PRODUCT_ORDER: usize = 64;
@@ -43,16 +46,23 @@ pub fn potrf<T: Scalar>(
     index_fits_i32("n", n)?;
     let operands =
         (ItemsInOut::new("a", batch, &[n, n], a)?, ItemsMut::new("info", batch, &[], info)?);
-    let flops = n.saturating_mul(n).saturating_mul(n) / 3;
+    let products = n.saturating_mul(n).saturating_mul(n) / 6;
     let arch = Arch::new();
     let scratch = || Scratch::new(n);
-    for_each(batch, operands, 50 + flops / 10, threads, scratch, |scratch, (a, info)| {
-        let a = MatMut::from_column_major_slice_mut(a, n, n);
-        let a = if uplo == Uplo::Upper { a.transpose_mut() } else { a };
-        // Orders are at most n, which is an i32.
-        let minor = factor(a, scratch, arch).err();
-        info[0] = minor.map_or(0, |j| i32::try_from(j + 1).unwrap_or(i32::MAX));
-    });
+    for_each(
+        batch,
+        operands,
+        nanoseconds::<T>(products),
+        threads,
+        scratch,
+        |scratch, (a, info)| {
+            let a = MatMut::from_column_major_slice_mut(a, n, n);
+            let a = if uplo == Uplo::Upper { a.transpose_mut() } else { a };
+            // Orders are at most n, which is an i32.
+            let minor = factor(a, scratch, arch).err();
+            info[0] = minor.map_or(0, |j| i32::try_from(j + 1).unwrap_or(i32::MAX));
+        },
+    );
     Ok(())
 }
 
@@ -78,10 +88,12 @@ impl<T: Scalar> Scratch<T> {
 fn factor<T: Scalar>(a: MatMut<'_, T>, scratch: &mut Scratch<T>, arch: Arch) -> Result<(), usize> {
     let n = a.nrows();
     if n <= ORDER {
-        return match n {
-            ..=TINY => factor_tiny(a),
-            ..=16 => arch.dispatch(FactorPacked::<T, 16>(a)),
-            _ => arch.dispatch(FactorPacked::<T, ORDER>(a)),
+        return if n <= TINY {
+            factor_tiny(a)
+        } else if n <= ORDER / 2 {
+            arch.dispatch(FactorPacked::<T, { ORDER / 2 }>(a))
+        } else {
+            arch.dispatch(FactorPacked::<T, ORDER>(a))
         };
     }
     let half = (n / 2).next_multiple_of(ORDER);
@@ -153,7 +165,7 @@ fn factor_tiny<T: Scalar>(mut a: MatMut<'_, T>) -> Result<(), usize> {
 
 /// The base case: at most L rows, in a copy whose columns have the constant length L, so that they
 /// are updated in whole registers, whatever the layout of the matrix.
-struct FactorPacked<'a, T, const L: usize>(MatMut<'a, T>);
+pub(crate) struct FactorPacked<'a, T, const L: usize>(pub(crate) MatMut<'a, T>);
 
 impl<T: Scalar, const L: usize> WithSimd for FactorPacked<'_, T, L> {
     type Output = Result<(), usize>;

@@ -6,13 +6,45 @@
 //! not depend on how many there are. The caller has set IEEE floating-point mode.
 #![forbid(unsafe_code)]
 
+mod balance;
+mod bidiagonal_qr;
+mod bidiagonalize;
 pub mod cholesky;
+mod deflation;
+mod divide_and_conquer;
+pub mod eig;
+mod eigenvectors;
+pub mod eigh;
+mod francis;
+pub mod hessenberg;
+mod hessenberg_columns;
+mod householder;
+mod implicit_ql;
 pub mod lu;
+mod multishift;
+mod normal_range;
+mod pivoted_panel;
+mod pivoted_qr;
+#[cfg(test)]
+mod portable;
+pub mod qr;
+mod reflectors;
+mod reorder;
+mod rotations;
 mod scalar;
+pub mod schur;
+mod shifted;
 mod simd;
+mod standard;
 mod substitution;
+pub mod svd;
 pub mod triangular;
+pub mod tridiagonal;
+mod tridiagonalize;
 mod update;
 
-pub use lapax_core::{Diag, Error, InOut, Real, Serial, Side, Threads, Trans, Uplo};
+pub use divide_and_conquer::DivideAndConquer;
+pub use lapax_core::{
+    Diag, Error, InOut, Real, Serial, Side, SingularVectors, Threads, Trans, Uplo, Vectors,
+};
 pub use scalar::Scalar;

@@ -27,8 +27,10 @@ pub(crate) struct Scratch<T: Scalar> {
     divisors: Vec<Divisor<T>>,
     /// Right-hand sides; one element per row of the system.
     rows: Vec<T::Lanes>,
-    /// The same for the last few right-hand sides.
+    /// The same for a few right-hand sides.
     narrow_rows: Vec<[T; NARROW]>,
+    /// The same for one right-hand side.
+    single_rows: Vec<[T; 1]>,
 }
 
 impl<T: Scalar> Scratch<T> {
@@ -39,7 +41,8 @@ impl<T: Scalar> Scratch<T> {
             triangle: vec![T::ZERO; order * order],
             divisors: Vec::with_capacity(order),
             rows: vec![T::ZERO_LANES; if nrhs > NARROW { order } else { 0 }],
-            narrow_rows: vec![[T::ZERO; NARROW]; order],
+            narrow_rows: vec![[T::ZERO; NARROW]; if nrhs > 1 { order } else { 0 }],
+            single_rows: vec![[T::ZERO; 1]; order],
         }
     }
 }
@@ -55,11 +58,11 @@ pub(crate) fn solve<T: Scalar>(
     arch.dispatch(Solve { system, a, b, scratch });
 }
 
-struct Solve<'a, 'b, T: Scalar> {
-    system: System,
-    a: MatRef<'a, T>,
-    b: MatMut<'b, T>,
-    scratch: &'a mut Scratch<T>,
+pub(crate) struct Solve<'a, 'b, T: Scalar> {
+    pub(crate) system: System,
+    pub(crate) a: MatRef<'a, T>,
+    pub(crate) b: MatMut<'b, T>,
+    pub(crate) scratch: &'a mut Scratch<T>,
 }
 
 impl<T: Scalar> WithSimd for Solve<'_, '_, T> {
@@ -70,7 +73,7 @@ impl<T: Scalar> WithSimd for Solve<'_, '_, T> {
         let Self { system, a, mut b, scratch } = self;
         let n = a.nrows();
         pack(system, a, scratch);
-        let Scratch { triangle, divisors, rows, narrow_rows } = scratch;
+        let Scratch { triangle, divisors, rows, narrow_rows, single_rows } = scratch;
         let triangle = &triangle[..n * n];
         // An upper system is a lower one whose unknowns are counted from the end.
         let reversed = system.uplo == Uplo::Upper;
@@ -79,28 +82,32 @@ impl<T: Scalar> WithSimd for Solve<'_, '_, T> {
         while first < b.ncols() {
             let width = lanes.min(b.ncols() - first);
             let block = b.as_mut().subcols_mut(first, width);
-            if width <= NARROW {
-                solve_block::<S, T, _>(triangle, divisors, reversed, block, &mut narrow_rows[..n]);
-            } else {
-                solve_block::<S, T, _>(triangle, divisors, reversed, block, &mut rows[..n]);
+            let solve = Block { triangle, divisors, reversed, block };
+            match width {
+                1 => solve.by_lanes::<S, _>(&mut single_rows[..n]),
+                ..=NARROW => solve.by_lanes::<S, _>(&mut narrow_rows[..n]),
+                _ => solve.by_lanes::<S, _>(&mut rows[..n]),
             }
             first += width;
         }
     }
 }
 
-/// Solves for as many right-hand sides as there are lanes, or fewer.
-#[inline(always)]
-fn solve_block<S: Simd, T: Scalar, L: Lanes<T>>(
-    triangle: &[T],
-    divisors: &[Divisor<T>],
+/// A packed system and as many right-hand sides as there are lanes, or fewer.
+struct Block<'a, 'b, T> {
+    triangle: &'a [T],
+    divisors: &'a [Divisor<T>],
     reversed: bool,
-    mut block: MatMut<'_, T>,
-    rows: &mut [L],
-) {
-    gather(block.as_ref(), reversed, rows);
-    substitute::<S, T, L>(triangle, divisors, rows);
-    scatter(rows, reversed, block.as_mut());
+    block: MatMut<'b, T>,
+}
+
+impl<T: Scalar> Block<'_, '_, T> {
+    #[inline(always)]
+    fn by_lanes<S: Simd, L: Lanes<T>>(self, rows: &mut [L]) {
+        gather(self.block.as_ref(), self.reversed, rows);
+        substitute::<S, T, L>(self.triangle, self.divisors, rows);
+        scatter(rows, self.reversed, self.block);
+    }
 }
 
 /// One row of a packed block: an array, whose length the compiler knows.

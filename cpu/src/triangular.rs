@@ -4,6 +4,7 @@ use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{Items, ItemsInOut, for_each};
 use pulp::Arch;
 
+use crate::scalar::nanoseconds;
 use crate::substitution::{self, Scratch};
 use crate::{Diag, Error, InOut, Scalar, Side, Threads, Trans, Uplo};
 
@@ -43,10 +44,10 @@ pub fn trsm<T: Scalar>(
         (Uplo::Upper, false) | (Uplo::Lower, true) => Uplo::Upper,
     };
     let system = System { uplo, diag, conj };
-    let flops = q.saturating_mul(q).saturating_mul(nrhs);
+    let products = q.saturating_mul(q).saturating_mul(nrhs) / 2;
     let arch = Arch::new();
     let scratch = || Scratch::new(q, nrhs);
-    for_each(batch, operands, 50 + flops / 10, threads, scratch, |scratch, (a, b)| {
+    for_each(batch, operands, nanoseconds::<T>(products), threads, scratch, |scratch, (a, b)| {
         let a = MatRef::from_column_major_slice(a, q, q);
         let b = MatMut::from_column_major_slice_mut(b, m, n);
         let a = if transpose { a.transpose() } else { a };

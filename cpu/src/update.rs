@@ -40,9 +40,9 @@ pub fn cholesky_update<T: Scalar>(
     Ok(())
 }
 
-struct Update<'a, T> {
-    r: &'a mut [T],
-    w: &'a mut [T],
+pub(crate) struct Update<'a, T> {
+    pub(crate) r: &'a mut [T],
+    pub(crate) w: &'a mut [T],
 }
 
 impl<T: Scalar> WithSimd for Update<'_, T> {

@@ -3,8 +3,6 @@
 //! The decoder that `signature!` generates says yes or no; this says why, and answers the same
 //! question before there are buffers (`Given::rets` absent: infer the results).
 
-use std::fmt::Write;
-
 use crate::data_type::DataType;
 use crate::frame::{Frame, dims};
 use crate::signature::{Operand, Signature};
@@ -87,15 +85,17 @@ impl<'a> Check<'a> {
     fn counts(&mut self) {
         let rets = self.given.rets.as_ref().map(Vec::len);
         let counts = [
-            ("arguments", self.signature.args, Some(self.given.args.len())),
-            ("results", self.signature.rets, rets),
+            ("argument", self.signature.args, Some(self.given.args.len())),
+            ("result", self.signature.rets, rets),
         ];
         for (what, expected, got) in counts {
             let Some(got) = got else { continue };
             if got != expected.len() {
                 let names: Vec<&str> = expected.iter().map(|operand| operand.name).collect();
                 let (count, names) = (expected.len(), names.join(", "));
-                self.mismatches.push(format!("expected {count} {what} ({names}), got {got}"));
+                let plural = if count == 1 { "" } else { "s" };
+                self.mismatches
+                    .push(format!("expected {count} {what}{plural} ({names}), got {got}"));
             }
         }
     }
@@ -146,9 +146,12 @@ impl<'a> Check<'a> {
             let Some(shape) = shape else { continue };
             let Some(outer) = shape.dims.len().checked_sub(operand.dims.len()) else { continue };
             let (outer, own) = shape.dims.split_at(outer);
-            self.leading.get_or_insert(outer);
+            // A negative number is no size: nothing is compared with it.
+            if outer.iter().all(|dim| *dim >= 0) {
+                self.leading.get_or_insert(outer);
+            }
             for (dim, value) in operand.dims.iter().zip(own) {
-                if self.signature.dims[*dim].formula.is_none() {
+                if *value >= 0 && self.signature.dims[*dim].formula.is_none() {
                     self.dims[*dim].get_or_insert(*value);
                 }
             }
@@ -227,15 +230,16 @@ impl<'a> Check<'a> {
     fn requirements(&mut self) {
         for requirement in self.signature.requirements {
             if (requirement.holds)(&self.dims, &self.attrs) == Some(false) {
-                let mut message = format!("expected {}, got ", requirement.reason);
-                for (position, dim) in requirement.dims.iter().enumerate() {
-                    let comma = if position == 0 { "" } else { ", " };
-                    let name = self.signature.dims[*dim].name;
-                    let value = self.dims[*dim].unwrap_or(-1);
-                    // Writing to a String cannot fail.
-                    let _ = write!(message, "{comma}{name}={value}");
-                }
-                self.mismatches.push(message);
+                let dims = requirement.dims.iter().filter_map(|dim| {
+                    Some(format!("{}={}", self.signature.dims[*dim].name, self.dims[*dim]?))
+                });
+                let attrs = requirement.attrs.iter().filter_map(|attr| {
+                    let (name, value) = (self.signature.attrs[*attr].name, self.attrs[*attr]?);
+                    Some(format!("{name}={}", value.describe()))
+                });
+                let got: Vec<String> = dims.chain(attrs).collect();
+                self.mismatches
+                    .push(format!("expected {}, got {}", requirement.reason, got.join(", ")));
             }
         }
     }
@@ -269,11 +273,9 @@ fn shape_text(shape: &Shape) -> String {
     format!("{} [{}]", shape.dtype, dims.join(", "))
 }
 
-/// Whether a slice can hold this shape; 16 bytes is the largest element.
+/// Whether a slice can hold this shape, multiplied in the decoder's order.
 fn addressable(shape: &Shape) -> bool {
-    let size = shape
-        .dims
-        .iter()
-        .try_fold(16_isize, |size, dim| size.checked_mul(isize::try_from(*dim).ok()?));
-    size.is_some()
+    let mut dims = shape.dims.iter();
+    let len = dims.try_fold(1_usize, |len, dim| len.checked_mul(usize::try_from(*dim).ok()?));
+    len.is_some_and(|len| len <= isize::MAX.unsigned_abs() / shape.dtype.size())
 }

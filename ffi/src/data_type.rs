@@ -68,6 +68,17 @@ impl DataType {
         self.0
     }
 
+    /// Bytes of one element; of the largest element where the type is not known here.
+    pub(crate) fn size(self) -> usize {
+        match self {
+            Self::BOOL | Self::I8 | Self::U8 => 1,
+            Self::I16 | Self::U16 | Self::F16 | Self::BF16 => 2,
+            Self::I32 | Self::U32 | Self::F32 => 4,
+            Self::I64 | Self::U64 | Self::F64 | Self::C64 => 8,
+            _ => 16,
+        }
+    }
+
     /// The type with this short name (`"f64"`), if there is one.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::NAMED.iter().find(|(_, known)| *known == name).map(|(dtype, _)| *dtype)

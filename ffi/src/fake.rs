@@ -19,11 +19,11 @@
 //! #         Outcome::Done(Ok(()))
 //! #     }
 //! # }
-//! let (x, mut y) = ([1.0_f32, 2.0], [0.0; 2]);
+//! let (x, mut y) = ([1.0_f32, 2.0], [0.0_f32; 2]);
 //! let call = Call::new().arg(&[2], &x).ret(&[2], &mut y);
 //! let outcome = Host::new().execute(Some(xla_ffi::execute::<NegateHandler>), &call);
 //! drop(call);
-//! assert!(outcome.is_ok() && y == [-1.0, -2.0]);
+//! assert_eq!((outcome, y), (Ok(()), [-1.0, -2.0]));
 //! ```
 
 use std::ffi::{CStr, c_void};

@@ -104,6 +104,8 @@ use register::{IEEE, Register, mode, read, write};
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
+    use std::hint::black_box;
+
     use super::{IeeeMode, read, write};
 
     /// FTZ and DAZ, as XLA sets them.
@@ -113,12 +115,15 @@ mod tests {
     fn denormals_survive_inside_and_the_mode_comes_back() {
         let before = read();
         write(FLUSHING);
-        let half = std::hint::black_box(0.5_f64);
-        let tiny = std::hint::black_box(f64::MIN_POSITIVE);
-        let outside = std::hint::black_box(tiny * half);
+        // Operands are hidden between the changes of mode, so that the product stays there too.
+        let product = || {
+            let (half, tiny) = (black_box(0.5_f64), black_box(f64::MIN_POSITIVE));
+            black_box(tiny * half)
+        };
+        let outside = product();
         let inside = {
             let _mode = IeeeMode::enter();
-            std::hint::black_box(tiny * half)
+            product()
         };
         // The product may have set exception flags, the low six bits.
         let after = read() & !0x3f;

@@ -20,8 +20,12 @@ pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, String> {
     DEPTH.set(DEPTH.get() + 1);
     let outcome = panic::catch_unwind(AssertUnwindSafe(body));
     DEPTH.set(DEPTH.get() - 1);
-    outcome
-        .map_err(|payload| SEEN.with_borrow_mut(Option::take).unwrap_or_else(|| message(&*payload)))
+    outcome.map_err(|payload| {
+        // What the hook saw last may be another panic, one that the body caught itself: an unwind
+        // that is resumed does not pass the hook.
+        let text = message(&*payload);
+        SEEN.with_borrow_mut(Option::take).filter(|seen| seen.starts_with(&text)).unwrap_or(text)
+    })
 }
 
 /// Panics inside `catch` are remembered instead of printed; all others go on as before.

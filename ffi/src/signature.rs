@@ -141,6 +141,8 @@ pub struct Requirement {
     pub reason: &'static str,
     /// The dimensions it names, as indices into [`Signature::dims`].
     pub dims: &'static [usize],
+    /// The attributes it names, as indices into [`Signature::attrs`].
+    pub attrs: &'static [usize],
     /// Whether it holds; None while something that it names is unknown.
     pub holds: Evaluate<bool>,
 }

@@ -52,11 +52,14 @@ impl<'f> Scalar<'f> {
                 format!("u8 {code}")
             };
         }
-        let text = (bool::from_value(value).map(|v| v.to_string()))
-            .or_else(|| i32::from_value(value).map(|v| v.to_string()))
-            .or_else(|| i64::from_value(value).map(|v| v.to_string()))
-            .or_else(|| f32::from_value(value).map(|v| v.to_string()))
-            .or_else(|| f64::from_value(value).map(|v| v.to_string()));
+        macro_rules! first_of {
+            ($($scalar:ty),*) => {
+                None$(.or_else(|| <$scalar>::from_value(value).map(|value| value.to_string())))*
+            };
+        }
+        let text: Option<String> = first_of!(
+            bool, i8, i16, i32, i64, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>
+        );
         match text {
             Some(text) => format!("{} {text}", self.dtype),
             None => self.dtype.to_string(),

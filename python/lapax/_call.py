@@ -30,8 +30,13 @@ Sizes = tuple[tuple[str, int], ...]
 
 _DERIVATIVES = {
     "cholesky": "jax.numpy.linalg.cholesky",
+    "eig": "jax.numpy.linalg.eig",
+    "eigh": "jax.numpy.linalg.eigh",
     "lu": "jax.scipy.linalg.lu_factor or jax.numpy.linalg.solve",
+    "qr": "jax.numpy.linalg.qr",
+    "svd": "jax.numpy.linalg.svd",
     "triangular": "jax.scipy.linalg.solve_triangular",
+    "tridiagonal": "jax.lax.linalg.tridiagonal_solve",
 }
 """By family: JAX's function for the same mathematics that has a derivative."""
 

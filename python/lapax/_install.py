@@ -106,7 +106,8 @@ def _replace_rules() -> None:
         if entry is not None:
             rule = functools.partial(_renaming_rule, entry.rule, renamed)
             _replace(primitive, rule, entry, entry.inline)
-        elif name in private.OWN_RULES and _serves(name):
+        elif _serves(name):
+            # The table names an op after the primitive only where it has the primitive's contract.
             rule = functools.partial(_own_rule, name, private.common_rule(primitive))
             _replace(primitive, rule, None, True)
             _add_batching(name, primitive)

@@ -22,11 +22,6 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 Rule = Callable[..., Any]
 
-OWN_RULES = ("lu_pivots_to_permutation", "cholesky_update")
-"""JAX primitives without a CPU target of jaxlib's whose contract is that of the table's op of the
-same name. 0.8.0 – 0.12.0.1."""
-
-
 def linalg_primitives() -> dict[str, Primitive]:
     """JAX's linear-algebra primitives by name. 0.8.0 – 0.12.0.1: module-level `*_p`."""
     found = (value for value in vars(_linalg).values() if isinstance(value, Primitive))

@@ -18,7 +18,7 @@ def stub() -> str:
     """The text of ffi.pyi."""
     blocks = [_enumeration(name, members) for name, members in sorted(enums().items())]
     blocks += [_result(op) for op in ops() if len(_rets(op)) > 1]
-    blocks += [_signature(op) for op in ops()]
+    blocks += ["\n".join(_signature(op) for op in ops()), ""]
     imports = ["from typing import NamedTuple", "", "from jax import Array"]
     imports += ["from jax.typing import ArrayLike"]
     if enums():
@@ -88,7 +88,7 @@ def _signature(op: str) -> str:
     line = f"def {op}({', '.join(parameters)}) -> {result}: ..."
     if len(line) > 100:
         line = "\n".join([f"def {op}(", *(f"    {p}," for p in parameters), f") -> {result}: ..."])
-    return line + "\n"
+    return line
 
 
 def _rets(op: str) -> list[str]:

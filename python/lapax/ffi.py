@@ -12,10 +12,10 @@ from lapax._call import result_type
 from lapax._functions import functions
 from lapax._table import ops
 
-_results = (result_type(op) for op in ops() if len(ops()[op][0].signature.variants[0].rets) > 1)
+_results = [result_type(op) for op in ops() if len(ops()[op][0].signature.variants[0].rets) > 1]
 
 globals().update(functions())
 globals().update(enums())
 globals().update({result.__name__: result for result in _results})
 
-__all__ = sorted([*functions(), *enums()])
+__all__ = sorted([*functions(), *enums(), *(result.__name__ for result in _results)])

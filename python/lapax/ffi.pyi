@@ -6,13 +6,46 @@ from typing import NamedTuple
 from jax import Array
 from jax.typing import ArrayLike
 
+class ComputeLeft(IntEnum):
+    None_ = 78
+    Wanted = 86
+
+class ComputeRight(IntEnum):
+    None_ = 78
+    Wanted = 86
+
 class Diag(IntEnum):
     NonUnit = 78
     Unit = 85
 
+class GeesComplexMode(IntEnum):
+    None_ = 78
+    Wanted = 86
+
+class GeesMode(IntEnum):
+    None_ = 78
+    Wanted = 86
+
+class GesddMode(IntEnum):
+    All = 65
+    None_ = 78
+    Thin = 83
+
+class GesvdMode(IntEnum):
+    All = 65
+    None_ = 78
+    Thin = 83
+
 class Side(IntEnum):
     Left = 76
     Right = 82
+
+class Sort(IntEnum):
+    None_ = 78
+
+class SyevdMode(IntEnum):
+    None_ = 78
+    Wanted = 86
 
 class TransX(IntEnum):
     ConjTranspose = 67
@@ -36,19 +69,90 @@ class CholeskyUpdateResult(NamedTuple):
     r_out: Array
     w_out: Array
 
-def getrf(a: ArrayLike) -> GetrfResult: ...
+class GtsvResult(NamedTuple):
+    dl_out: Array
+    d_out: Array
+    du_out: Array
+    x: Array
+    info: Array
 
+class GeevResult(NamedTuple):
+    wr: Array
+    wi: Array
+    vl: Array
+    vr: Array
+    info: Array
+
+class GeevComplexResult(NamedTuple):
+    w: Array
+    vl: Array
+    vr: Array
+    info: Array
+
+class GeesResult(NamedTuple):
+    t: Array
+    z: Array
+    wr: Array
+    wi: Array
+    sdim: Array
+    info: Array
+
+class GeesComplexResult(NamedTuple):
+    t: Array
+    z: Array
+    w: Array
+    sdim: Array
+    info: Array
+
+class GehrdResult(NamedTuple):
+    h: Array
+    tau: Array
+    info: Array
+
+class GeqrfResult(NamedTuple):
+    qr: Array
+    tau: Array
+
+class Geqp3Result(NamedTuple):
+    qr: Array
+    jpvt_out: Array
+    tau: Array
+
+class SyevdResult(NamedTuple):
+    v: Array
+    w: Array
+    info: Array
+
+class SytrdResult(NamedTuple):
+    reflectors: Array
+    d: Array
+    e: Array
+    tau: Array
+    info: Array
+
+class GesddResult(NamedTuple):
+    scratch: Array
+    s: Array
+    u: Array
+    vt: Array
+    info: Array
+
+class GesvdResult(NamedTuple):
+    scratch: Array
+    s: Array
+    u: Array
+    vt: Array
+    info: Array
+
+def getrf(a: ArrayLike) -> GetrfResult: ...
 def lu_pivots_to_permutation(
     pivots: ArrayLike,
     *,
     p: int,
     permutation_size: int | None = None,
 ) -> Array: ...
-
 def potrf(a: ArrayLike, *, uplo: Uplo | str | int) -> PotrfResult: ...
-
 def cholesky_update(r: ArrayLike, w: ArrayLike) -> CholeskyUpdateResult: ...
-
 def trsm(
     a: ArrayLike,
     b: ArrayLike,
@@ -58,3 +162,50 @@ def trsm(
     trans_x: TransX | str | int,
     uplo: Uplo | str | int,
 ) -> Array: ...
+def gtsv(dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike) -> GtsvResult: ...
+def tridiagonal_solve_perturbed(
+    dl: ArrayLike,
+    d: ArrayLike,
+    du: ArrayLike,
+    b: ArrayLike,
+) -> Array: ...
+def geev(
+    a: ArrayLike,
+    *,
+    compute_left: ComputeLeft | str | int,
+    compute_right: ComputeRight | str | int,
+) -> GeevResult: ...
+def geev_complex(
+    a: ArrayLike,
+    *,
+    compute_left: ComputeLeft | str | int,
+    compute_right: ComputeRight | str | int,
+) -> GeevComplexResult: ...
+def gees(a: ArrayLike, *, mode: GeesMode | str | int, sort: Sort | str | int) -> GeesResult: ...
+def gees_complex(
+    a: ArrayLike,
+    *,
+    mode: GeesComplexMode | str | int,
+    sort: Sort | str | int,
+) -> GeesComplexResult: ...
+def gehrd(a: ArrayLike, *, high: int, low: int) -> GehrdResult: ...
+def geqrf(a: ArrayLike) -> GeqrfResult: ...
+def geqp3(a: ArrayLike, jpvt: ArrayLike) -> Geqp3Result: ...
+def orgqr(a: ArrayLike, tau: ArrayLike) -> Array: ...
+def ormqr(a: ArrayLike, tau: ArrayLike, c: ArrayLike, *, left: bool, transpose: bool) -> Array: ...
+def syevd(a: ArrayLike, *, mode: SyevdMode | str | int, uplo: Uplo | str | int) -> SyevdResult: ...
+def sytrd(a: ArrayLike, *, uplo: Uplo | str | int) -> SytrdResult: ...
+def gesdd(
+    a: ArrayLike,
+    *,
+    u_cols: int,
+    vt_rows: int,
+    mode: GesddMode | str | int,
+) -> GesddResult: ...
+def gesvd(
+    a: ArrayLike,
+    *,
+    u_cols: int,
+    vt_rows: int,
+    mode: GesvdMode | str | int,
+) -> GesvdResult: ...

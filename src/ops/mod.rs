@@ -22,21 +22,23 @@ macro_rules! families {
 /// }
 /// ```
 ///
-/// `lapack(op)` names one target for each element type, `lapack_{s,d,c,z}op_ffi`; `any(name)` one
-/// target for all, told apart by the first argument's element type.
+/// `lapack(op)` names one target for each element type, `lapack_{s,d,c,z}op_ffi`, and
+/// `lapack(orgqr, ungqr)` spells the complex ones otherwise; `any(name)` is one target for all
+/// types, told apart by the first argument's. A bound on `T` gives its associated types:
+/// `Call<T: Scalar>` can have operands of type `T::Real`.
 macro_rules! ops {
     ($family:ident; $(
         $(#[doc = $doc:literal])+
-        $op:ident: $call:ident<$t:ident> over [$($scalar:ident),+ $(,)?], $layout:ident {
+        $op:ident: $call:ident<$t:ident $(: $bound:ident)?> over [$($scalar:ident),+ $(,)?], $layout:ident {
             $($signature:tt)*
         }
-        cpu = $wire:ident($name:tt), $run:expr;
+        cpu = $wire:ident($($name:tt)+), $run:expr;
         cuda = none;
     )+) => {
         $(
             xla_ffi::signature! {
                 $(#[doc = $doc])+
-                pub(crate) struct $call<$t> { $($signature)* }
+                pub(crate) struct $call<$t $(: $bound)?> { $($signature)* }
             }
         )+
 
@@ -46,7 +48,7 @@ macro_rules! ops {
             family: stringify!($family),
             doc: concat!($($doc, "\n"),+),
             layout: crate::table::Layout::$layout,
-            targets: crate::ops::targets!($wire($name), $call, [$($scalar),+], $run),
+            targets: crate::ops::targets!($wire($($name)+), $call, [$($scalar),+], $run),
         }),+];
     };
 }
@@ -54,8 +56,11 @@ macro_rules! ops {
 /// The targets of one operation on one platform.
 macro_rules! targets {
     (lapack($name:ident), $call:ident, [$($scalar:ident),+], $run:expr) => {
+        crate::ops::targets!(lapack($name, $name), $call, [$($scalar),+], $run)
+    };
+    (lapack($real:ident, $complex:ident), $call:ident, [$($scalar:ident),+], $run:expr) => {
         &[$(crate::ops::target!(
-            concat!("lapack_", crate::ops::letter!($scalar), stringify!($name), "_ffi"),
+            concat!("lapack_", crate::ops::routine!($scalar, $real, $complex), "_ffi"),
             $call, [$scalar], $run
         )),+]
     };
@@ -64,19 +69,19 @@ macro_rules! targets {
     };
 }
 
-/// LAPACK's precision letter.
-macro_rules! letter {
-    (f32) => {
-        "s"
+/// A routine's full name in LAPACK: the precision letter, and the spelling for that scalar.
+macro_rules! routine {
+    (f32, $real:ident, $complex:ident) => {
+        concat!("s", stringify!($real))
     };
-    (f64) => {
-        "d"
+    (f64, $real:ident, $complex:ident) => {
+        concat!("d", stringify!($real))
     };
-    (c32) => {
-        "c"
+    (c32, $real:ident, $complex:ident) => {
+        concat!("c", stringify!($complex))
     };
-    (c64) => {
-        "z"
+    (c64, $real:ident, $complex:ident) => {
+        concat!("z", stringify!($complex))
     };
 }
 
@@ -120,9 +125,9 @@ macro_rules! target {
     }};
 }
 
-pub(crate) use {letter, ops, target, targets};
+pub(crate) use {ops, routine, target, targets};
 
-families![lu, cholesky, triangular];
+families![lu, cholesky, triangular, tridiagonal, eig, schur, hessenberg, qr, eigh, svd];
 
 use lapax_core::{InOut, Threads};
 #[allow(non_camel_case_types, reason = "the names that LAPACK's Rust users know")]

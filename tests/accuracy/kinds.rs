@@ -6,7 +6,7 @@ use crate::matrix::{Matrix, largest};
 use crate::sample::{Random, Sample};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Uniform elements.
     Random,
     /// Rows and columns fall in size by 2⁻⁴⁰ from the first to the last.
@@ -32,7 +32,7 @@ pub enum Kind {
     RankDeficient,
 }
 
-pub const KINDS: [Kind; 11] = [
+pub(crate) const KINDS: [Kind; 11] = [
     Kind::Random,
     Kind::Graded,
     Kind::NearlySingular,
@@ -47,15 +47,15 @@ pub const KINDS: [Kind; 11] = [
 ];
 
 /// Orders of square matrices: empty, tiny, and around the block sizes of the kernels.
-pub const ORDERS: [usize; 13] = [0, 1, 2, 3, 5, 8, 17, 31, 32, 33, 64, 100, 129];
+pub(crate) const ORDERS: [usize; 13] = [0, 1, 2, 3, 5, 8, 17, 31, 32, 33, 64, 100, 129];
 
 /// Tall and wide shapes.
-pub const RECTANGLES: [(usize, usize); 10] =
+pub(crate) const RECTANGLES: [(usize, usize); 10] =
     [(0, 3), (3, 0), (1, 5), (5, 1), (17, 4), (4, 17), (129, 8), (8, 129), (100, 33), (33, 100)];
 
 impl Kind {
     /// The power of two that brings the elements of [`matrix`] where this kind has them.
-    pub fn exponent<T: Sample>(self) -> i32 {
+    pub(crate) fn exponent<T: Sample>(self) -> i32 {
         /// Room for the growth of elements during elimination.
         const GROWTH: i32 = 16;
         /// Denormal elements are integers of this many bits.
@@ -70,7 +70,7 @@ impl Kind {
 }
 
 /// A matrix of the kind before scaling: elements of order 1.
-pub fn matrix<T: Sample>(kind: Kind, m: usize, n: usize, seed: u64) -> Matrix<T::Wide> {
+pub(crate) fn matrix<T: Sample>(kind: Kind, m: usize, n: usize, seed: u64) -> Matrix<T::Wide> {
     let mut random = Random(seed);
     let real = <T::Wide as Scalar>::from_real;
     let position = |i: usize, j: usize| (i + j) as f64 / (m + n) as f64;
@@ -124,7 +124,7 @@ pub fn matrix<T: Sample>(kind: Kind, m: usize, n: usize, seed: u64) -> Matrix<T:
 
 /// A Hermitian positive definite matrix before scaling: Aᴴ·A over its largest element, for the A of
 /// that kind, plus what makes it definite in spite of rounding to T.
-pub fn definite<T: Sample>(kind: Kind, n: usize, seed: u64) -> Matrix<T::Wide> {
+pub(crate) fn definite<T: Sample>(kind: Kind, n: usize, seed: u64) -> Matrix<T::Wide> {
     let a = matrix::<T>(kind, n, n, seed);
     let gram = a.adjoint().times(&a);
     let scale = largest(&gram.data);

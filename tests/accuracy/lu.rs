@@ -13,6 +13,7 @@ use crate::{Worst, for_each_scalar};
 for_each_scalar!(
     residual,
     pivots_are_first_maxima,
+    nan_is_the_largest_pivot,
     zero_pivots_are_reported_and_passed,
     nan_stays_in_its_matrix,
     same_bits_everywhere,
@@ -123,6 +124,19 @@ fn pivots_are_first_maxima<T: Sample>() {
     let both = T::from_parts(T::from_f64(2.0).re(), T::from_f64(2.0).re());
     let column = [T::from_f64(2.5), both, T::from_f64(3.5)];
     assert_eq!(factor(1, 3, 1, &column, &Serial).ipiv, [if T::IS_COMPLEX { 2 } else { 3 }]);
+}
+
+/// Were a NaN passed over, zeros beside it would be reported as a zero pivot.
+fn nan_is_the_largest_pivot<T: Sample>() {
+    for m in [2, 3, 20, 40, 100] {
+        for rest in [T::ZERO, T::from_f64(f64::INFINITY)] {
+            let mut column = vec![rest; m];
+            column[m - 1] = T::nan();
+            let result = factor(1, m, 1, &column, &Serial);
+            assert_eq!((result.ipiv, result.info), (vec![i32::try_from(m).unwrap()], vec![0]));
+            assert!(result.lu.iter().all(|&x| Scalar::is_nan(x)), "{} m = {m}", T::NAME);
+        }
+    }
 }
 
 fn zero_pivots_are_reported_and_passed<T: Sample>() {

@@ -7,13 +7,21 @@
 
 mod cholesky;
 mod cholesky_update;
+mod eig;
+mod eigh;
+mod hessenberg;
 mod kinds;
 mod lu;
 mod matrix;
 mod permutation;
+mod pivoted_qr;
+mod qr;
 mod sample;
+mod schur;
+mod svd;
 mod threads;
 mod triangular;
+mod tridiagonal;
 
 /// LAPACK's own tests accept a ratio below 30.
 const LIMIT: f64 = 30.0;
@@ -30,7 +38,7 @@ impl Worst {
     fn check(&mut self, ratio: f64, case: impl Fn() -> String) {
         assert!(ratio < LIMIT, "ratio {ratio} of {} is not below {LIMIT}", case());
         if ratio >= self.ratio {
-            *self = Self { ratio, case: case() };
+            (self.ratio, self.case) = (ratio, case());
         }
     }
 }

@@ -5,49 +5,53 @@ use lapax_core::{Real, Scalar};
 use crate::sample::Sample;
 
 #[derive(Clone, Debug)]
-pub struct Matrix<W> {
-    pub rows: usize,
-    pub cols: usize,
-    pub data: Vec<W>,
+pub(crate) struct Matrix<W> {
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    pub(crate) data: Vec<W>,
 }
 
 impl<W: Scalar<Real = f64>> Matrix<W> {
-    pub fn new(rows: usize, cols: usize, mut element: impl FnMut(usize, usize) -> W) -> Self {
+    pub(crate) fn new(
+        rows: usize,
+        cols: usize,
+        mut element: impl FnMut(usize, usize) -> W,
+    ) -> Self {
         let data = (0..cols).flat_map(|j| (0..rows).map(move |i| (i, j)));
         let data = data.map(|(i, j)| element(i, j)).collect();
         Self { rows, cols, data }
     }
 
     /// The matrix behind a result, times 2 to the power `exponent`.
-    pub fn widened<T: Sample<Wide = W>>(rows: usize, data: &[T], exponent: i32) -> Self {
-        let cols = if rows == 0 { 0 } else { data.len() / rows };
+    pub(crate) fn widened<T: Sample<Wide = W>>(rows: usize, data: &[T], exponent: i32) -> Self {
+        let cols = data.len().checked_div(rows).unwrap_or(0);
         Self { rows, cols, data: data.iter().map(|x| x.widen(exponent)).collect() }
     }
 
     /// The nearest matrix in T to this one times 2 to the power `exponent`.
-    pub fn narrowed<T: Sample<Wide = W>>(&self, exponent: i32) -> Vec<T> {
+    pub(crate) fn narrowed<T: Sample<Wide = W>>(&self, exponent: i32) -> Vec<T> {
         self.data.iter().map(|&x| T::narrow(x, exponent)).collect()
     }
 
-    pub fn at(&self, i: usize, j: usize) -> W {
+    pub(crate) fn at(&self, i: usize, j: usize) -> W {
         self.data[i + j * self.rows]
     }
 
     /// The elements for which `keep(i, j)`, and zeros.
-    pub fn masked(&self, keep: impl Fn(usize, usize) -> bool) -> Self {
+    pub(crate) fn masked(&self, keep: impl Fn(usize, usize) -> bool) -> Self {
         let element = |i, j| if keep(i, j) { self.at(i, j) } else { W::ZERO };
         Self::new(self.rows, self.cols, element)
     }
 
-    pub fn transposed(&self) -> Self {
+    pub(crate) fn transposed(&self) -> Self {
         Self::new(self.cols, self.rows, |i, j| self.at(j, i))
     }
 
-    pub fn adjoint(&self) -> Self {
+    pub(crate) fn adjoint(&self) -> Self {
         Self::new(self.cols, self.rows, |i, j| self.at(j, i).conj())
     }
 
-    pub fn times(&self, other: &Self) -> Self {
+    pub(crate) fn times(&self, other: &Self) -> Self {
         assert_eq!(self.cols, other.rows);
         let mut product = Self::new(self.rows, other.cols, |_, _| W::ZERO);
         if self.rows == 0 {
@@ -64,13 +68,13 @@ impl<W: Scalar<Real = f64>> Matrix<W> {
         product
     }
 
-    pub fn minus(&self, other: &Self) -> Self {
+    pub(crate) fn minus(&self, other: &Self) -> Self {
         assert_eq!((self.rows, self.cols), (other.rows, other.cols));
         Self::new(self.rows, self.cols, |i, j| self.at(i, j) - other.at(i, j))
     }
 
     /// The 1-norm: the largest sum of a column's moduli. NaN if an element is.
-    pub fn norm(&self) -> f64 {
+    pub(crate) fn norm(&self) -> f64 {
         let columns = self.data.chunks_exact(self.rows.max(1));
         columns
             .map(|column| column.iter().map(|x| x.abs()).sum::<f64>())
@@ -82,7 +86,7 @@ impl<W: Scalar<Real = f64>> Matrix<W> {
 ///
 /// `exponent` is the power of two that the operands were widened by; it says where in that scale
 /// the smallest positive number of T lies, below which no rounding error can be.
-pub fn ratio<T: Sample>(residual: f64, size: usize, norm: f64, exponent: i32) -> f64 {
+pub(crate) fn ratio<T: Sample>(residual: f64, size: usize, norm: f64, exponent: i32) -> f64 {
     let denormal = 2.0_f64.powi((T::DENORMAL_EXPONENT + exponent).max(-1000));
     if residual == 0.0 {
         return 0.0;
@@ -92,6 +96,6 @@ pub fn ratio<T: Sample>(residual: f64, size: usize, norm: f64, exponent: i32) ->
 }
 
 /// The largest modulus; zero for an empty matrix.
-pub fn largest<W: Scalar<Real = f64>>(x: &[W]) -> f64 {
+pub(crate) fn largest<W: Scalar<Real = f64>>(x: &[W]) -> f64 {
     x.iter().map(|x| Real::to_f64(x.abs())).fold(0.0, f64::max)
 }

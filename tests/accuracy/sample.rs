@@ -5,7 +5,7 @@ use lapax_core::{Real, Scalar};
 use num_complex::Complex;
 
 /// A scalar type under test.
-pub trait Sample: lapax_cpu::Scalar {
+pub(crate) trait Sample: lapax_cpu::Scalar {
     /// f64 or `Complex<f64>`.
     type Wide: Scalar<Real = f64>;
     /// 2 to this power is just above the largest finite number.
@@ -68,21 +68,21 @@ sample! {
 }
 
 /// x times 2 to a power that need not itself be a number.
-pub fn times_power(x: f64, exponent: i32) -> f64 {
+pub(crate) fn times_power(x: f64, exponent: i32) -> f64 {
     let half = exponent / 2;
     x * 2.0_f64.powi(half) * 2.0_f64.powi(exponent - half)
 }
 
 /// Every bit of every element, so that two results compare equal only if they are the same.
-pub fn bits<T: Sample>(x: &[T]) -> Vec<(u64, u64)> {
+pub(crate) fn bits<T: Sample>(x: &[T]) -> Vec<(u64, u64)> {
     x.iter().map(|x| x.bits()).collect()
 }
 
 /// `SplitMix64` (Steele, Lea and Flood 2014): every seed starts another sequence.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn bits(&mut self) -> u64 {
+    pub(crate) fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -90,17 +90,17 @@ impl Random {
     }
 
     /// Uniform in [-1, 1).
-    pub fn real(&mut self) -> f64 {
+    pub(crate) fn real(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
     }
 
     /// Uniform in the square around zero; a real scalar has no second part.
-    pub fn scalar<W: Scalar<Real = f64>>(&mut self) -> W {
+    pub(crate) fn scalar<W: Scalar<Real = f64>>(&mut self) -> W {
         W::from_parts(self.real(), self.real())
     }
 
     /// Uniform in `0..limit`.
-    pub fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.bits() % limit
     }
 }

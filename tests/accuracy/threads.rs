@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use lapax_cpu::Threads;
 
 /// A pool of this many threads, each of which takes the next piece until none is left.
-pub struct Spawned(pub usize);
+pub(crate) struct Spawned(pub(crate) usize);
 
 impl Threads for Spawned {
     fn count(&self) -> usize {

@@ -166,9 +166,9 @@ fn zero_pivots_give_no_finite_garbage<T: Sample>() {
             a[q / 2 * (q + 1)] = T::ZERO;
             let b = vec![T::ONE; m * n];
             let x = form.solve(1, (m, n), &form.spoiled(q, &a), &b, &Serial);
-            for k in 0..m * n {
+            for (k, x) in x.iter().enumerate() {
                 let index = if form.side == Side::Left { k % m } else { k / m };
-                assert!(index != q / 2 || !Scalar::is_finite(x[k]), "{form:?} {m}x{n}");
+                assert!(index != q / 2 || !Scalar::is_finite(*x), "{form:?} {m}x{n}");
             }
         }
     }
@@ -207,7 +207,7 @@ fn nan_stays_in_its_matrix<T: Sample>() {
 }
 
 fn same_bits_everywhere<T: Sample>() {
-    for (m, n, batch) in [(3, 3, 9000), (17, 1, 4000), (40, 25, 100), (100, 129, 6)] {
+    for (m, n, batch) in [(3, 3, 9000), (17, 1, 4000), (1, 65, 600), (40, 25, 100), (100, 129, 6)] {
         let forms = forms();
         for form in [forms[0], forms[9], forms[14], forms[23]] {
             let q = form.order(m, n);

@@ -99,7 +99,7 @@ def compiled_calls(text: str) -> list[tuple[str, str]]:
     return [(target, shapes) for shapes, target in re.findall(pattern, text)]
 
 
-def run_python(code: str, timeout: float = 120, **environment: str) -> str:
+def run_python(code: str, timeout: float = 300, **environment: str) -> str:
     """What a new Python process prints; fails with its errors, or where it runs too long."""
     inherited = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     done = subprocess.run(

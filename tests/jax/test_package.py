@@ -14,6 +14,8 @@ import pytest
 import lapax
 from lapax import _library, _render, _supported, check
 from lapax.__main__ import main
+from lapax._lowering import numpy_dtype
+from lapax._table import ops
 from programs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +28,8 @@ def test_import_makes_no_backend():
     code = """
 import sys, jax, lapax
 from lapax.__main__ import main
+from lapax._lowering import numpy_dtype
+from lapax._table import ops
 main(["targets"])
 from jax._src import xla_bridge
 print("backends:", sorted(xla_bridge._backends))
@@ -95,7 +99,7 @@ def test_targets_by_platform():
     assert lapax.targets("CPU") == lapax.targets("cpu")
     assert set(lapax.targets("cpu")) | set(lapax.targets("cuda")) == set(everything)
     assert len({(t.name, t.platform) for t in everything}) == len(everything)
-    with pytest.raises(ValueError, match='^platform: expected "cpu" or "cuda", got \'tpu\'$'):
+    with pytest.raises(ValueError, match=r'^platform: expected "cpu" or "cuda", got .tpu.$'):
         lapax.targets("tpu")
 
 
@@ -120,15 +124,14 @@ def test_targets_are_immutable_and_complete():
 
 def test_every_target_is_checked_and_tested():
     """An op without a check would be neither self-tested, nor benchmarked, nor called here."""
-    assert {target.signature.op for target in lapax.targets()} == set(check.CHECKS)
+    assert {target.signature.op for target in lapax.targets()} <= set(check.CHECKS)
 
 
 def test_the_checks_can_fail():
-    for op in check.CHECKS:
-        target = next(t for t in lapax.targets("cpu") if t.signature.op == op)
+    for op, (target, *_) in ops().items():
         case = check.case(
             op,
-            _numpy(target),
+            numpy_dtype(target.dtypes[0]),
             4,
             m=6 if check.CHECKS[op].rectangular else None,
             batch=(2,),
@@ -139,15 +142,11 @@ def test_the_checks_can_fail():
         assert not case.ratio(rets) < check.LIMIT, op
 
 
-def _numpy(target):
-    return {"i32": "int32"}.get(target.dtypes[0], "float32")
-
-
 def test_private_names_of_jax_are_in_one_file():
     private = re.compile(r"jax\._src|jaxlib\.|\bmlir\._|\bbatching\._|\bad\._|\bcore\._|\bffi\._")
     users = {
         file.name
-        for file in SOURCE.glob("*.py")
+        for file in SOURCE.rglob("*.py")
         if any(private.search(line.partition("#")[0]) for line in _code(file))
     }
     assert users == {"_jax_private.py"}
@@ -160,7 +159,7 @@ def _code(file):
 
 def test_target_names_are_only_in_the_library():
     names = {target.name for target in lapax.targets()}
-    for file in SOURCE.glob("*.py"):
+    for file in SOURCE.rglob("*.py"):
         code = "\n".join(_code(file))
         assert not [name for name in names if name in code], file.name
 

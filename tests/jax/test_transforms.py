@@ -42,13 +42,13 @@ def test_gradients_equal_stock(name, dtype, batch):
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_gradients_equal_finite_differences(name, kind):
     with jax.enable_x64(True), lapax.installed():
-        loss, point = scalar(name), operands(np.dtype(kind), n=4, batch=(2,))
+        loss, point = jax.jit(scalar(name)), operands(np.dtype(kind), n=4, batch=(2,))
         direction = operands(np.dtype(kind), n=4, batch=(2,), seed=1)
         h = 1e-6
         steps = [[h * d for d in direction], [-h * d for d in direction]]
         there, back = ([x + d for x, d in zip(point, step, strict=True)] for step in steps)
         difference = (loss(*there) - loss(*back)) / (2 * h)
-        gradient = jax.grad(loss, argnums=(0, 1, 2))(*point)
+        gradient = jax.jit(jax.grad(scalar(name), argnums=(0, 1, 2)))(*point)
         # JAX's gradient g of a real function of complex x: df = Re Σ g·dx.
         derivative = sum(jnp.sum((g * d).real) for g, d in zip(gradient, direction, strict=True))
         np.testing.assert_allclose(derivative, difference, rtol=1e-7)
@@ -56,7 +56,7 @@ def test_gradients_equal_finite_differences(name, kind):
 
 def test_second_derivatives_equal_stock():
     o = operands(np.dtype(np.float32), n=3, batch=())
-    hessian = jax.hessian(lambda s: jnp.linalg.slogdet(jnp.linalg.cholesky(s))[1])
+    hessian = jax.jit(jax.hessian(lambda s: jnp.linalg.slogdet(jnp.linalg.cholesky(s))[1]))
     expected = hessian(o.s)
     with lapax.installed():
         assert_close(hessian(o.s), expected, 1e-4)
@@ -116,6 +116,7 @@ def test_scan_cond_and_remat():
 
         return jax.lax.scan(step, 0.0, s)[0]
 
-    expected = jax.value_and_grad(loss)(o.s)
+    both = jax.jit(jax.value_and_grad(loss))
+    expected = both(o.s)
     with lapax.installed():
-        assert_close(jax.value_and_grad(loss)(o.s), expected, 1e-4)
+        assert_close(both(o.s), expected, 1e-4)

@@ -123,10 +123,14 @@ fn signature(declaration: &Declaration) -> TokenStream {
         let bound = bindings(declaration, condition);
         let names = declaration.dims.iter().enumerate();
         let used = names.filter(|(_, dim)| mentions(condition, &dim.name)).map(|(index, _)| index);
+        let names = declaration.attrs.iter().enumerate();
+        let used_attrs =
+            names.filter(|(_, attr)| mentions(condition, &attr.name)).map(|(index, _)| index);
         quote! {
             ::xla_ffi::Requirement {
                 reason: #reason,
                 dims: &[#(#used),*],
+                attrs: &[#(#used_attrs),*],
                 holds: |dims, attrs| {
                     let _ = (dims, attrs);
                     #bound

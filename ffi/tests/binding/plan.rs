@@ -9,7 +9,7 @@ use xla_ffi::sys::{XLA_FFI_Buffer, XLA_FFI_CallFrame, XLA_FFI_Handler};
 use xla_ffi::{DataType, Element};
 
 /// What results hold before a call: no integer result, no finite number and no `info` looks so.
-const UNWRITTEN: u64 = 0xfff8_dead_fff8_dead;
+pub(crate) const UNWRITTEN: u64 = 0xfff8_dead_fff8_dead;
 
 /// One buffer.
 #[derive(Clone, Debug)]

@@ -1,0 +1,197 @@
+//! The SVD of a real upper bidiagonal matrix by implicit QR steps, with shift or without.
+//!
+//! Demmel and Kahan, "Accurate singular values of bidiagonal matrices" (SIAM J. Sci. Stat. Comput.
+//! 11, 1990; LAPACK working note 3). Bulges are chased from the larger end of a block to the smaller
+//! one: a block that grows towards its end is turned, which transposes it.
+
+use lapax_core::Real;
+use pulp::{Simd, WithSimd};
+
+use crate::rotations::{Order, Rotation, rotate, rotation_of, swap_columns};
+
+/// Steps per singular value after which the iteration is given up; two are usual.
+const STEPS: usize = 60;
+
+/// Diagonalises B, with diagonal `d` and `e` above it: `d` becomes the singular values, descending.
+///
+/// `u` and `v`, n × n where they are given, become U·X and V·Y, with B = X·S·Yᵀ. `Err` is the number
+/// of elements above the diagonal that did not converge. B should be of order 1.
+pub(crate) struct BidiagonalQr<'a, R> {
+    pub(crate) d: &'a mut [R],
+    pub(crate) e: &'a mut [R],
+    pub(crate) vectors: Option<(&'a mut [R], &'a mut [R])>,
+    /// As many pairs as B has rows.
+    pub(crate) rotations: &'a mut [Pair<R>],
+}
+
+/// The rotation of two columns of V and that of two columns of U, which takes its place in B.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair<R> {
+    right: Rotation<R>,
+    left: Rotation<R>,
+}
+
+impl<R: Real> Pair<R> {
+    /// No rotation.
+    pub(crate) fn none() -> Self {
+        let none = Rotation { c: R::ONE, s: R::ZERO };
+        Self { right: none, left: none }
+    }
+}
+
+impl<R: Real> WithSimd for BidiagonalQr<'_, R> {
+    type Output = Result<(), usize>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Result<(), usize> {
+        let Self { d, e, mut vectors, rotations } = self;
+        let n = d.len();
+        let mut steps = STEPS * n;
+        // The block first..last has no zero above its diagonal; what follows it is done.
+        let mut last = n;
+        let (mut block, mut turned) = (0..0, false);
+        while last > 1 {
+            let first = (0..last - 1).rev().find(|&k| negligible(d, e, k));
+            if let Some(k) = first {
+                e[k] = R::ZERO;
+            }
+            let first = first.map_or(0, |k| k + 1);
+            if first + 1 == last {
+                last -= 1;
+                continue;
+            }
+            if first < block.start || last > block.end {
+                turned = d[last - 1].abs() > d[first].abs();
+            }
+            block = first..last;
+            if steps == 0 {
+                return Err(e.iter().filter(|&&e| e != R::ZERO).count());
+            }
+            steps -= 1;
+            let (d, e) = (&mut d[first..last], &mut e[first..last - 1]);
+            let rotations = &mut rotations[..last - first - 1];
+            if turned {
+                d.reverse();
+                e.reverse();
+            }
+            match shift(d, e) {
+                Some(shift) => shifted_step(d, e, shift, rotations),
+                None => unshifted_step(d, e, rotations),
+            }
+            if turned {
+                d.reverse();
+                e.reverse();
+            }
+            let Some((u, v)) = vectors.as_mut() else { continue };
+            for (i, &Pair { right, left }) in rotations.iter().enumerate() {
+                if turned {
+                    let column = last - 2 - i;
+                    rotate::<S, R>(right, u, n, column, Order::Backward);
+                    rotate::<S, R>(left, v, n, column, Order::Backward);
+                } else {
+                    rotate::<S, R>(right, v, n, first + i, Order::Forward);
+                    rotate::<S, R>(left, u, n, first + i, Order::Forward);
+                }
+            }
+        }
+        sort(d, vectors);
+        Ok(())
+    }
+}
+
+/// Whether e(k) is within rounding of its neighbours on the diagonal, or of nothing.
+#[inline(always)]
+fn negligible<R: Real>(d: &[R], e: &[R], k: usize) -> bool {
+    let floor = R::EPSILON * R::EPSILON;
+    let size = d[k].abs() + d[k + 1].abs();
+    e[k].abs() <= R::EPSILON * if size > floor { size } else { floor }
+}
+
+/// The smaller singular value of the trailing 2×2 block; `None` where it would be lost in the square
+/// of d(0), or is zero: a step without shift is then as fast, and accurate for small values too.
+#[inline(always)]
+fn shift<R: Real>(d: &[R], e: &[R]) -> Option<R> {
+    let last = e.len();
+    let (f, g, h) = (d[last - 1].abs(), e[last - 1].abs(), d[last].abs());
+    let (small, large) = if f < h { (f, h) } else { (h, f) };
+    if small == R::ZERO {
+        return None;
+    }
+    // σ₁·σ₂ = f·h and (σ₁ ± σ₂)² = (f ± h)² + g².
+    let sigma = (large + small).hypot(g) + (large - small).hypot(g);
+    let sigma = (large / sigma) * (small + small);
+    let relative = sigma / d[0].abs();
+    (relative * relative >= R::EPSILON && relative.finite()).then_some(sigma)
+}
+
+/// An implicit step with a shift, from the first row down.
+#[inline(always)]
+fn shifted_step<R: Real>(d: &mut [R], e: &mut [R], shift: R, rotations: &mut [Pair<R>]) {
+    let last = e.len();
+    // (d(0)² − shift²)/d(0), the first column of BᵀB − shift² over d(0).
+    let mut f = (d[0].abs() - shift) * (d[0].signum() + shift / d[0]);
+    let mut g = e[0];
+    for i in 0..last {
+        let (right, r) = rotation_of(f, g);
+        if i > 0 {
+            e[i - 1] = r;
+        }
+        f = right.c * d[i] + right.s * e[i];
+        e[i] = right.c * e[i] - right.s * d[i];
+        g = right.s * d[i + 1];
+        d[i + 1] *= right.c;
+        let (left, r) = rotation_of(f, g);
+        d[i] = r;
+        f = left.c * e[i] + left.s * d[i + 1];
+        d[i + 1] = left.c * d[i + 1] - left.s * e[i];
+        if i + 1 < last {
+            g = left.s * e[i + 1];
+            e[i + 1] *= left.c;
+        }
+        rotations[i] = Pair { right, left };
+    }
+    e[last - 1] = f;
+}
+
+/// An implicit step with shift zero, from the first row down, without subtraction. If B is singular,
+/// the last e becomes zero.
+#[inline(always)]
+fn unshifted_step<R: Real>(d: &mut [R], e: &mut [R], rotations: &mut [Pair<R>]) {
+    let last = e.len();
+    let none = Rotation { c: R::ONE, s: R::ZERO };
+    let (mut right, mut left) = (none, none);
+    for i in 0..last {
+        let r;
+        (right, r) = rotation_of(d[i] * right.c, e[i]);
+        if i > 0 {
+            e[i - 1] = left.s * r;
+        }
+        (left, d[i]) = rotation_of(left.c * r, d[i + 1] * right.s);
+        rotations[i] = Pair { right, left };
+    }
+    let h = d[last] * right.c;
+    d[last] = h * left.c;
+    e[last - 1] = h * left.s;
+}
+
+/// Makes the singular values positive and descending, and moves their vectors with them.
+fn sort<R: Real>(d: &mut [R], mut vectors: Option<(&mut [R], &mut [R])>) {
+    let n = d.len();
+    for j in 0..n {
+        if d[j] < R::ZERO || (d[j] == R::ZERO && d[j].signum() < R::ZERO) {
+            d[j] = -d[j];
+            if let Some((_, v)) = vectors.as_mut() {
+                v[j * n..(j + 1) * n].iter_mut().for_each(|v| *v = -*v);
+            }
+        }
+    }
+    for i in 0..n {
+        let largest = (i..n).reduce(|largest, j| if d[j] > d[largest] { j } else { largest });
+        let largest = largest.unwrap_or(i);
+        d.swap(i, largest);
+        if let Some((u, v)) = vectors.as_mut() {
+            swap_columns(u, n, i, largest);
+            swap_columns(v, n, i, largest);
+        }
+    }
+}

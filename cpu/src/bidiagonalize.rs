@@ -1,0 +1,175 @@
+//! Reduction of an m × n matrix, m >= n, to real upper bidiagonal form: A = Q·B·Pᴴ with
+//! Q = H₁⋯H_n and P = G₁⋯G_(n−1).
+//!
+//! In panels, as LAPACK's xGEBRD does it (Dongarra, Sorensen and Hammarling, LAPACK working note 2):
+//! within a panel the matrix is A − U·Yᴴ − X·Vᴴ, where U and V hold the reflectors' vectors.
+
+use faer::{Accum, Conj, MatMut, MatRef};
+use pulp::{Arch, Simd, WithSimd};
+
+use crate::Scalar;
+use crate::householder::{Reflector, dot, reflector};
+use crate::simd::sub_scaled;
+
+/// Columns and rows that are reduced before the rest is updated.
+const PANEL: usize = 32;
+
+/// B's two diagonals and the factors of the reflectors.
+#[derive(Debug)]
+pub(crate) struct Bidiagonal<'a, T: Scalar> {
+    /// n elements.
+    pub(crate) d: &'a mut [T::Real],
+    /// n − 1 elements.
+    pub(crate) e: &'a mut [T::Real],
+    /// n elements.
+    pub(crate) tau_q: &'a mut [T],
+    /// n − 1 elements.
+    pub(crate) tau_p: &'a mut [T],
+}
+
+/// What reductions of matrices of one shape reuse.
+#[derive(Debug)]
+pub(crate) struct Scratch<T> {
+    x: Vec<T>,
+    y: Vec<T>,
+    row: Vec<T>,
+}
+
+impl<T: Scalar> Scratch<T> {
+    /// For m × n matrices.
+    pub(crate) fn new(m: usize, n: usize) -> Self {
+        let zeros = |length| vec![T::ZERO; length];
+        let width = PANEL.min(n);
+        Self { x: zeros(m * width), y: zeros(n * width), row: zeros(n) }
+    }
+}
+
+/// Reduces `a`; below its diagonal it holds the tails of the left reflectors afterwards, and `v`,
+/// which is n × n, those of the right ones: column j from row j + 2 on.
+pub(crate) fn bidiagonalize<T: Scalar>(
+    a: &mut [T],
+    v: &mut [T],
+    b: &mut Bidiagonal<'_, T>,
+    scratch: &mut Scratch<T>,
+    arch: Arch,
+) {
+    let n = b.d.len();
+    if n == 0 {
+        return;
+    }
+    let m = a.len() / n;
+    let mut first = 0;
+    while first < n {
+        let next = n.min(first + PANEL);
+        let Scratch { x, y, row } = &mut *scratch;
+        arch.dispatch(Panel { a, v, b, x, y, row, m, first, next });
+        if next == n {
+            return;
+        }
+        let (left, right) = a.split_at_mut(next * m);
+        let width = next - first;
+        let (rows, cols) = (m - next, n - next);
+        let u = MatRef::from_column_major_slice(&left[first * m..], m, width);
+        let p = MatRef::from_column_major_slice(&v[first * n..next * n], n, width);
+        let x = MatRef::from_column_major_slice(&scratch.x[..m * width], m, width);
+        let y = MatRef::from_column_major_slice(&scratch.y[..n * width], n, width);
+        let rest = MatMut::from_column_major_slice_mut(right, m, cols);
+        let mut rest = rest.subrows_mut(next, rows);
+        let (y, p) = (y.subrows(next, cols).transpose(), p.subrows(next, cols).transpose());
+        let (u, x) = ((u.subrows(next, rows), Conj::No), (x.subrows(next, rows), Conj::No));
+        T::product(rest.as_mut(), Accum::Add, u, (y, Conj::Yes), -T::ONE);
+        T::product(rest, Accum::Add, x, (p, Conj::Yes), -T::ONE);
+        first = next;
+    }
+}
+
+/// The reduction of columns and rows `first..next`.
+struct Panel<'a, 'b, T: Scalar> {
+    a: &'a mut [T],
+    v: &'a mut [T],
+    b: &'a mut Bidiagonal<'b, T>,
+    x: &'a mut [T],
+    y: &'a mut [T],
+    row: &'a mut [T],
+    m: usize,
+    first: usize,
+    next: usize,
+}
+
+impl<T: Scalar> WithSimd for Panel<'_, '_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { a, v, b, x, y, row, m, first, next } = self;
+        let n = b.d.len();
+        for j in first..next {
+            let i = j - first;
+            let (left, right) = a.split_at_mut(j * m);
+            let (column, rest) = right.split_at_mut(m);
+            let us = left[first * m..].chunks_exact(m);
+            let (vs, v) = v[first * n..].split_at_mut(i * n);
+            let vs = vs.chunks_exact(n);
+            let (xs, x) = x.split_at_mut(i * m);
+            let xs = xs.chunks_exact(m);
+            let (ys, y) = y.split_at_mut(i * n);
+            let ys = ys.chunks_exact(n);
+
+            // Column j of A − U·Yᴴ − X·Vᴴ, and its reflector.
+            for (((u, y), x), v) in us.clone().zip(ys.clone()).zip(xs.clone()).zip(vs.clone()) {
+                sub_scaled::<S, T>(&mut column[j..], y[j].conj(), &u[j..]);
+                sub_scaled::<S, T>(&mut column[j..], v[j].conj(), &x[j..]);
+            }
+            let Some((head, tail)) = column[j..].split_first_mut() else { return };
+            let Reflector { beta, tau } = reflector::<S, T>(*head, tail);
+            (b.d[j], b.tau_q[j], *head) = (beta, tau, T::ONE);
+            let u = &column[j..];
+            let col = j + 1;
+            if col == n {
+                return;
+            }
+
+            // y = tau·(A − U·Yᴴ − X·Vᴴ)ᴴ·u.
+            let y = &mut y[col..n];
+            for (y, a) in y.iter_mut().zip(rest.chunks_exact(m)) {
+                *y = dot::<S, T>(&a[j..], u);
+            }
+            for (((known_u, known_y), known_x), known_v) in
+                us.clone().zip(ys.clone()).zip(xs.clone()).zip(vs.clone())
+            {
+                sub_scaled::<S, T>(y, dot::<S, T>(&known_u[j..], u), &known_y[col..]);
+                sub_scaled::<S, T>(y, dot::<S, T>(&known_x[j..], u), &known_v[col..]);
+            }
+            y.iter_mut().for_each(|y| *y *= tau);
+
+            // The adjoint of row j of A − U·Yᴴ − X·Vᴴ, this u and y included, and its reflector.
+            let row = &mut row[..n - col];
+            for (r, (a, &y)) in row.iter_mut().zip(rest.chunks_exact(m).zip(&*y)) {
+                *r = a[j].conj() - y;
+            }
+            for (((u, y), x), v) in us.clone().zip(ys.clone()).zip(xs.clone()).zip(vs.clone()) {
+                sub_scaled::<S, T>(row, u[j].conj(), &y[col..]);
+                sub_scaled::<S, T>(row, x[j].conj(), &v[col..]);
+            }
+            let Some((head, tail)) = row.split_first_mut() else { return };
+            let Reflector { beta, tau } = reflector::<S, T>(*head, tail);
+            (b.e[j], b.tau_p[j], *head) = (beta, tau, T::ONE);
+            v[..col].fill(T::ZERO);
+            v[col..n].copy_from_slice(row);
+            let v = &v[col..n];
+
+            // x = tau·(A − U·Yᴴ − X·Vᴴ)·v, this u and y included.
+            let x = &mut x[col..m];
+            x.fill(T::ZERO);
+            for (a, &v) in rest.chunks_exact(m).zip(v) {
+                sub_scaled::<S, T>(x, -v, &a[col..]);
+            }
+            for (((known_u, known_y), known_x), known_v) in us.zip(ys).zip(xs).zip(vs) {
+                sub_scaled::<S, T>(x, dot::<S, T>(&known_y[col..], v), &known_u[col..]);
+                sub_scaled::<S, T>(x, dot::<S, T>(&known_v[col..], v), &known_x[col..]);
+            }
+            sub_scaled::<S, T>(x, dot::<S, T>(y, v), &u[1..]);
+            x.iter_mut().for_each(|x| *x *= tau);
+        }
+    }
+}

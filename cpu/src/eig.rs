@@ -1,0 +1,211 @@
+//! Eigenvalues and eigenvectors of a general matrix: A·x = w·x and uᴴ·A = w·uᴴ.
+//!
+//! A vector has 2-norm one and a real, positive element of largest modulus, unless it is real, when
+//! its sign is free. A conjugate pair of a real matrix is adjacent, with the eigenvalue of positive
+//! imaginary part first, and has conjugate vectors.
+
+use faer::{Accum, Conj, MatMut, MatRef};
+use lapax_core::{Items, ItemsMut, Scalar as _, for_each, index_fits_i32};
+use pulp::Arch;
+
+use crate::balance::{Scaling, norm};
+use crate::eigenvectors::{Which, eigenvectors, width};
+use crate::hessenberg::nan;
+use crate::schur::{self, Eigenvalues, cost, eigenvalues, schur_form};
+use crate::{Error, Scalar, Threads, Vectors};
+
+/// The results of [`geev`].
+#[derive(Debug)]
+pub struct Eigen<'a, T: Scalar> {
+    /// The eigenvalues.
+    pub w: Eigenvalues<'a, T>,
+    /// The left eigenvectors, in columns; zeros where they are not asked for.
+    pub left: &'a mut [T::Complex],
+    /// The right eigenvectors, in columns; zeros where they are not asked for.
+    pub right: &'a mut [T::Complex],
+    /// One number per matrix: 0, −4 for a matrix with an element that is not finite, or i > 0 where
+    /// only the eigenvalues after the i-th were found. The other results are NaN unless it is 0.
+    pub info: &'a mut [i32],
+}
+
+/// The eigenvalues of each n × n matrix of a batch, and its left and right eigenvectors.
+///
+/// # Errors
+/// Where n exceeds `i32`, in which `info` counts, or a slice has another length than the
+/// dimensions say.
+pub fn geev<T: Scalar>(
+    left: Vectors,
+    right: Vectors,
+    batch: usize,
+    n: usize,
+    a: &[T],
+    results: Eigen<'_, T>,
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    /// LAPACK's number of the argument A, as jaxlib reports it.
+    const NOT_FINITE: i32 = -4;
+    index_fits_i32("n", n)?;
+    let (w, wi, imaginary) = match results.w {
+        Eigenvalues::Parts(re, im) => (re, im, n),
+        Eigenvalues::Whole(w) => (w, &mut [][..], 0),
+    };
+    let operands = (
+        Items::new("a", batch, &[n, n], a)?,
+        ItemsMut::new("w", batch, &[n], w)?,
+        ItemsMut::new("wi", batch, &[imaginary], wi)?,
+        ItemsMut::new("vl", batch, &[n, n], results.left)?,
+        ItemsMut::new("vr", batch, &[n, n], results.right)?,
+        ItemsMut::new("info", batch, &[], results.info)?,
+    );
+    let arch = Arch::new();
+    let (left, right) = (left == Vectors::Wanted, right == Vectors::Wanted);
+    for_each(
+        batch,
+        operands,
+        cost::<T>(n),
+        threads,
+        || Scratch::new(n, left || right),
+        |scratch, (a, w, wi, vl, vr, info)| {
+            info[0] = 0;
+            let mut vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
+            let failure = if a.iter().all(|x| x.is_finite()) {
+                let stop = factor(a, n, w, wi, &mut vectors, scratch, arch).err();
+                stop.map(|stop| i32::try_from(stop).unwrap_or(i32::MAX))
+            } else {
+                Some(NOT_FINITE)
+            };
+            if let Some(failure) = failure {
+                info[0] = failure;
+                w.fill(nan());
+                wi.fill(nan());
+                for (_, wanted, v) in vectors {
+                    v.fill(if wanted { nan() } else { T::Complex::ZERO });
+                }
+            }
+        },
+    );
+    Ok(())
+}
+
+/// What one matrix after another reuses.
+struct Scratch<T: Scalar> {
+    schur: schur::Scratch<T>,
+    /// The matrix, and T.
+    t: Vec<T>,
+    /// Z, the eigenvectors of T, and their product.
+    z: Vec<T>,
+    x: Vec<T>,
+    product: Vec<T>,
+    sizes: Vec<T::Real>,
+}
+
+impl<T: Scalar> Scratch<T> {
+    /// For matrices of order n, with vectors or without.
+    fn new(n: usize, vectors: bool) -> Self {
+        let zeros = || vec![T::ZERO; if vectors { n * n } else { 0 }];
+        Self {
+            schur: schur::Scratch::new(n),
+            t: vec![T::ZERO; n * n],
+            z: zeros(),
+            x: zeros(),
+            product: zeros(),
+            sizes: vec![T::Real::ZERO; n],
+        }
+    }
+}
+
+/// Everything for one finite matrix. `Err(i)` where only the eigenvalues after the i-th were found.
+fn factor<T: Scalar>(
+    a: &[T],
+    n: usize,
+    w: &mut [T],
+    wi: &mut [T],
+    vectors: &mut [(Which, bool, &mut [T::Complex]); 2],
+    scratch: &mut Scratch<T>,
+    arch: Arch,
+) -> Result<(), usize> {
+    if n == 0 {
+        return Ok(());
+    }
+    let Scratch { schur, t, z, x, product, sizes } = scratch;
+    let any = vectors.iter().any(|(_, wanted, _)| *wanted);
+    t.copy_from_slice(a);
+    let scaling = Scaling::apply(t);
+    schur.balance.permute(t, n);
+    schur.balance.scale(t, n);
+    let q = if any { Some(&mut z[..]) } else { None };
+    schur_form(t, n, q, any, schur, arch)?;
+    eigenvalues(t, n, w, wi);
+    scaling.undo(w);
+    scaling.undo(wi);
+    for (which, wanted, v) in vectors {
+        if !*wanted {
+            v.fill(T::Complex::ZERO);
+            continue;
+        }
+        eigenvectors(*which, t, n, x, sizes, arch);
+        multiply(*which, z, x, product, n);
+        match which {
+            Which::Left => schur.balance.undo_left(product, n),
+            Which::Right => schur.balance.undo_right(product, n),
+        }
+        let mut j = 0;
+        while j < n {
+            let width = width(t, n, j);
+            let columns = j * n..(j + width) * n;
+            normalise(&product[columns.clone()], &mut v[columns], n, width);
+            j += width;
+        }
+    }
+    Ok(())
+}
+
+/// Z·X, where the X of right eigenvectors has nothing below its diagonal blocks, and that of left
+/// ones nothing above.
+fn multiply<T: Scalar>(which: Which, z: &[T], x: &[T], product: &mut [T], n: usize) {
+    const COLUMNS: usize = 64;
+    let z = MatRef::from_column_major_slice(z, n, n);
+    let x = MatRef::from_column_major_slice(x, n, n);
+    let mut product = MatMut::from_column_major_slice_mut(product, n, n);
+    for first in (0..n).step_by(COLUMNS) {
+        let width = COLUMNS.min(n - first);
+        // A diagonal block can begin one column earlier, or end one later.
+        let rows = match which {
+            Which::Right => 0..(first + width + 1).min(n),
+            Which::Left => first.saturating_sub(1)..n,
+        };
+        let z = z.subcols(rows.start, rows.len());
+        let x = x.submatrix(rows.start, first, rows.len(), width);
+        let columns = product.as_mut().subcols_mut(first, width);
+        T::product(columns, Accum::Replace, (z, Conj::No), (x, Conj::No), T::ONE);
+    }
+}
+
+/// The vectors of one diagonal block, whose parts are the columns of x, with norm one and with a
+/// largest element that is real.
+fn normalise<T: Scalar>(x: &[T], v: &mut [T::Complex], n: usize, width: usize) {
+    let (re, im) = x.split_at(n);
+    let (v, conjugate) = v.split_at_mut(n);
+    let size = norm(x.iter().copied());
+    for (i, v) in v.iter_mut().enumerate() {
+        let re = re[i].unscale(size);
+        let im = if width == 1 { re.im() } else { im[i].re() / size };
+        *v = T::Complex::from_parts(re.re(), im);
+    }
+    if width == 2 || T::IS_COMPLEX {
+        let square = |x: T::Complex| x.re() * x.re() + x.im() * x.im();
+        let mut largest = (0, -T::Real::ONE);
+        for (i, &x) in v.iter().enumerate() {
+            if square(x) > largest.1 {
+                largest = (i, square(x));
+            }
+        }
+        let pivot = v[largest.0];
+        let phase = pivot.conj().unscale(pivot.abs());
+        v.iter_mut().for_each(|x| *x *= phase);
+        v[largest.0] = T::Complex::from_real(v[largest.0].re());
+    }
+    for (conjugate, v) in conjugate.iter_mut().zip(v) {
+        *conjugate = v.conj();
+    }
+}

@@ -1,0 +1,336 @@
+//! Eigenvalues and eigenvectors of Hermitian matrices, A = V·diag(w)·Vᴴ, and the first half of the
+//! way there: A = Q·T·Qᴴ with T real and tridiagonal.
+
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::{MatMut, MatRef};
+use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each, index_fits_i32};
+use pulp::{Arch, Simd, WithSimd};
+
+use crate::divide_and_conquer::{DivideAndConquer, EIGEN_ORDER, is_eigensystem, memory};
+use crate::householder::{BlockScratch, Factor, reflect_column};
+use crate::implicit_ql::ImplicitQl;
+use crate::normal_range::{largest_part, power_near_reciprocal};
+use crate::rotations::{Rotation, set_identity};
+use crate::scalar::nanoseconds;
+use crate::tridiagonalize::{self, tridiagonalize};
+use crate::{Error, InOut, Scalar, Threads, Uplo, Vectors};
+
+/// `info` where the matrix, LAPACK's fourth argument, holds a NaN or an infinity.
+const NOT_FINITE: i32 = -4;
+/// Reflectors that are applied together.
+const BLOCK: usize = 32;
+/// The order up to which reflectors are applied one by one.
+const SMALL: usize = 32;
+
+/// Eigenvalues of each n × n Hermitian matrix of a batch, and its eigenvectors if `job` says so.
+///
+/// Only the triangle `uplo` of `v`'s input is read, and of its diagonal the real parts. `w` holds n
+/// eigenvalues per matrix, ascending. With [`Vectors::Wanted`] column j of `v` is a unit vector with
+/// A·v = w(j)·v, and the columns are orthogonal; with [`Vectors::None`] `v` is scratch, and what it
+/// holds afterwards has no meaning. `info` holds one number per matrix: 0; −4 where the triangle is
+/// not finite, and `w` and `v` are NaN then; or i > 0 where i off-diagonal elements of an
+/// intermediate tridiagonal matrix did not converge.
+///
+/// # Errors
+/// Where n exceeds `i32`, in which `info` counts, or a slice has another length than the
+/// dimensions say.
+#[allow(clippy::too_many_arguments, reason = "LAPACK's arguments, less the leading dimensions")]
+pub fn syevd<T: DivideAndConquer>(
+    job: Vectors,
+    uplo: Uplo,
+    batch: usize,
+    n: usize,
+    v: InOut<'_, T>,
+    w: &mut [T::Real],
+    info: &mut [i32],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    index_fits_i32("n", n)?;
+    let operands = (
+        ItemsInOut::new("v", batch, &[n, n], v)?,
+        ItemsMut::new("w", batch, &[n], w)?,
+        ItemsMut::new("info", batch, &[], info)?,
+    );
+    // 4/3·n³ products and sums for T, about 4·n³ for its vectors and 2·n³ for Q's part in them.
+    let products = n.saturating_mul(n).saturating_mul(n);
+    let products = if job == Vectors::None { products } else { products.saturating_mul(4) };
+    let arch = Arch::new();
+    let scratch = || Scratch::new(job, n);
+    for_each(
+        batch,
+        operands,
+        nanoseconds::<T>(products),
+        threads,
+        scratch,
+        |scratch, (v, w, info)| info[0] = decompose(uplo, v, w, scratch, arch),
+    );
+    Ok(())
+}
+
+/// What decompositions of matrices of one order reuse.
+struct Scratch<T: Scalar> {
+    e: Vec<T::Real>,
+    tau: Vec<T>,
+    tridiagonalize: tridiagonalize::Scratch<T>,
+    rotations: Vec<Rotation<T::Real>>,
+    vectors: Option<VectorScratch<T>>,
+}
+
+/// What eigenvectors take besides.
+struct VectorScratch<T: Scalar> {
+    /// The eigenvectors of T.
+    z: Vec<T::Real>,
+    /// A copy of T's diagonal, of what is beside it, and sums.
+    t: Vec<T::Real>,
+    /// A copy of the reflectors.
+    q: Vec<T>,
+    block: BlockScratch<T>,
+    divide: Option<MemBuffer>,
+}
+
+impl<T: DivideAndConquer> Scratch<T> {
+    /// For matrices of order n.
+    fn new(job: Vectors, n: usize) -> Self {
+        let zero = T::Real::ZERO;
+        let vectors = || VectorScratch {
+            z: vec![zero; n * n],
+            t: vec![zero; 3 * n],
+            q: vec![T::ZERO; n * n],
+            block: if n <= SMALL {
+                BlockScratch::new(0, 0, 0)
+            } else {
+                BlockScratch::new(n, BLOCK, n)
+            },
+            divide: (n >= EIGEN_ORDER).then(|| memory(T::eigen_scratch(n))),
+        };
+        Self {
+            e: vec![zero; n.saturating_sub(1)],
+            tau: vec![T::ZERO; n.saturating_sub(1)],
+            tridiagonalize: tridiagonalize::Scratch::new(n),
+            rotations: vec![Rotation { c: zero, s: zero }; n],
+            vectors: (job == Vectors::Wanted).then(vectors),
+        }
+    }
+}
+
+/// Decomposes one matrix; returns its `info`.
+fn decompose<T: DivideAndConquer>(
+    uplo: Uplo,
+    a: &mut [T],
+    w: &mut [T::Real],
+    scratch: &mut Scratch<T>,
+    arch: Arch,
+) -> i32 {
+    let n = w.len();
+    if n == 0 {
+        return 0;
+    }
+    let Some(largest) = largest_part(triangle(a, n, uplo)) else {
+        let nan = T::Real::from_f64(f64::NAN);
+        a.fill(T::from_parts(nan, nan));
+        w.fill(nan);
+        return NOT_FINITE;
+    };
+    let power = power_near_reciprocal(largest);
+    lower_triangle(a, n, uplo, power);
+    let Scratch { e, tau, tridiagonalize: reduction, rotations, vectors } = scratch;
+    tridiagonalize(a, w, e, tau, reduction, arch);
+    let outcome = match vectors {
+        None => arch.dispatch(ImplicitQl { d: w, e, z: None, rotations }),
+        Some(vectors) => {
+            let outcome = eigenvectors::<T>(w, e, vectors, rotations, arch);
+            multiply_by_q(a, tau, vectors, arch);
+            outcome
+        }
+    };
+    w.iter_mut().for_each(|w| *w = *w / power);
+    // No more elements than n − 1, which is an i32.
+    outcome.map_or_else(|count| i32::try_from(count).unwrap_or(i32::MAX), |()| 0)
+}
+
+/// T = Z·diag(d)·Zᵀ: by divide and conquer where T is large, by QL steps otherwise or if that failed.
+fn eigenvectors<T: DivideAndConquer>(
+    d: &mut [T::Real],
+    e: &mut [T::Real],
+    scratch: &mut VectorScratch<T>,
+    rotations: &mut [Rotation<T::Real>],
+    arch: Arch,
+) -> Result<(), usize> {
+    let n = d.len();
+    let VectorScratch { z, t, divide, .. } = scratch;
+    if let Some(divide) = divide {
+        let (copy, sums) = t.split_at_mut(2 * n);
+        let (copy_d, copy_e) = copy.split_at_mut(n);
+        copy_d.copy_from_slice(d);
+        copy_e[..n - 1].copy_from_slice(e);
+        let stack = MemStack::new(divide);
+        if T::eigen(copy_d, &copy_e[..n - 1], d, z, stack)
+            && is_eigensystem(copy_d, &copy_e[..n - 1], d, z, sums)
+        {
+            return Ok(());
+        }
+        d.copy_from_slice(copy_d);
+    }
+    set_identity(z, n);
+    arch.dispatch(ImplicitQl { d, e, z: Some(z), rotations })
+}
+
+/// V = Q·Z over the reflectors in `a` that make Q.
+fn multiply_by_q<T: Scalar>(a: &mut [T], tau: &[T], scratch: &mut VectorScratch<T>, arch: Arch) {
+    let VectorScratch { z, q, block, .. } = scratch;
+    let n = tau.len() + 1;
+    q.copy_from_slice(a);
+    a.iter_mut().zip(&*z).for_each(|(a, &z)| *a = T::from_real(z));
+    if n <= SMALL {
+        return arch.dispatch(ReflectColumns { q, tau, v: a });
+    }
+    let q = MatRef::from_column_major_slice(q, n, n);
+    let mut v = MatMut::from_column_major_slice_mut(a, n, n);
+    for first in (0..n - 1).step_by(BLOCK).rev() {
+        let width = BLOCK.min(n - 1 - first);
+        let row = first + 1;
+        let mut block =
+            block.block(q.submatrix(row, first, n - row, width), &tau[first..first + width]);
+        block.apply_left(Factor::Q, v.as_mut().subrows_mut(row, n - row));
+    }
+}
+
+/// V ← H₁⋯H_(n−1)·V, one reflector at a time.
+struct ReflectColumns<'a, T> {
+    q: &'a [T],
+    tau: &'a [T],
+    v: &'a mut [T],
+}
+
+impl<T: Scalar> WithSimd for ReflectColumns<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { q, tau, v } = self;
+        let n = tau.len() + 1;
+        for (j, &tau) in tau.iter().enumerate().rev() {
+            let tail = &q[j * n + j + 2..(j + 1) * n];
+            for column in v.chunks_exact_mut(n) {
+                reflect_column::<S, T>(tau, tail, &mut column[j + 1..]);
+            }
+        }
+    }
+}
+
+/// Reduces each n × n Hermitian matrix of a batch to tridiagonal form, A = Q·T·Qᴴ.
+///
+/// LAPACK's storage: T's diagonal `d` and `e` beside it, both real, also replace those elements of
+/// `a`. Q is H(1)⋯H(n−1) for `Lower`, where v of H(i) is zero up to row i and 1 in row i + 1, and
+/// its tail lies in column i; for `Upper` it is H(n−1)⋯H(1), where v of H(i) is 1 in row i and zero
+/// after it, and the rest lies in column i + 1. The other triangle is neither read nor written.
+/// NaN and infinities propagate. `info` is 0.
+///
+/// # Errors
+/// Where a slice has another length than the dimensions say.
+#[allow(clippy::too_many_arguments, reason = "LAPACK's arguments, less the leading dimensions")]
+pub fn sytrd<T: Scalar>(
+    uplo: Uplo,
+    batch: usize,
+    n: usize,
+    a: InOut<'_, T>,
+    d: &mut [T::Real],
+    e: &mut [T::Real],
+    tau: &mut [T],
+    info: &mut [i32],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let operands = (
+        ItemsInOut::new("a", batch, &[n, n], a)?,
+        ItemsMut::new("d", batch, &[n], d)?,
+        ItemsMut::new("e", batch, &[n.saturating_sub(1)], e)?,
+        ItemsMut::new("tau", batch, &[n.saturating_sub(1)], tau)?,
+        ItemsMut::new("info", batch, &[], info)?,
+    );
+    let products = n.saturating_mul(n).saturating_mul(n);
+    let arch = Arch::new();
+    let turned = if uplo == Uplo::Upper { n } else { 0 };
+    let scratch = || (vec![T::ZERO; turned * turned], tridiagonalize::Scratch::new(n));
+    for_each(
+        batch,
+        operands,
+        nanoseconds::<T>(products),
+        threads,
+        scratch,
+        |(turned, scratch), (a, d, e, tau, info)| {
+            info[0] = 0;
+            if uplo == Uplo::Lower {
+                return reduce(a, d, e, tau, scratch, arch);
+            }
+            // End for end, an upper triangle is a lower one, and H(1)⋯H(n−1) is H(n−1)⋯H(1).
+            copy_turned(triangle_ranges(n, Uplo::Upper), a, turned);
+            reduce(turned, d, e, tau, scratch, arch);
+            copy_turned(triangle_ranges(n, Uplo::Lower), turned, a);
+            d.reverse();
+            e.reverse();
+            tau.reverse();
+        },
+    );
+    Ok(())
+}
+
+/// Reduces a lower triangle that is first brought to where nothing overflows.
+fn reduce<T: Scalar>(
+    a: &mut [T],
+    d: &mut [T::Real],
+    e: &mut [T::Real],
+    tau: &mut [T],
+    scratch: &mut tridiagonalize::Scratch<T>,
+    arch: Arch,
+) {
+    let n = d.len();
+    let power =
+        largest_part(triangle(a, n, Uplo::Lower)).map_or(T::Real::ONE, power_near_reciprocal);
+    for range in triangle_ranges(n, Uplo::Lower) {
+        a[range].iter_mut().for_each(|x| *x = x.scale(power));
+    }
+    tridiagonalize(a, d, e, tau, scratch, arch);
+    d.iter_mut().chain(&mut *e).for_each(|x| *x = *x / power);
+    for (j, &d) in d.iter().enumerate() {
+        a[j * n + j] = T::from_real(d);
+    }
+    for (j, &e) in e.iter().enumerate() {
+        a[j * n + j + 1] = T::from_real(e);
+    }
+}
+
+/// The parts of each column in a triangle.
+fn triangle_ranges(n: usize, uplo: Uplo) -> impl Iterator<Item = std::ops::Range<usize>> {
+    (0..n).map(move |j| match uplo {
+        Uplo::Lower => j * n + j..(j + 1) * n,
+        Uplo::Upper => j * n..j * n + j + 1,
+    })
+}
+
+/// The elements of a triangle.
+fn triangle<T>(a: &[T], n: usize, uplo: Uplo) -> impl Iterator<Item = &T> {
+    triangle_ranges(n, uplo).flat_map(|range| &a[range])
+}
+
+/// Copies ranges of a square matrix to where they are when it is turned end for end.
+fn copy_turned<T: Copy>(
+    ranges: impl Iterator<Item = std::ops::Range<usize>>,
+    from: &[T],
+    to: &mut [T],
+) {
+    let length = from.len();
+    for range in ranges {
+        let target = &mut to[length - range.end..length - range.start];
+        target.iter_mut().rev().zip(&from[range]).for_each(|(to, &from)| *to = from);
+    }
+}
+
+/// Writes the lower triangle of the Hermitian matrix whose triangle is named, times a power of two.
+fn lower_triangle<T: Scalar>(a: &mut [T], n: usize, uplo: Uplo, power: T::Real) {
+    for j in 0..n {
+        for i in j..n {
+            let x = if uplo == Uplo::Lower { a[j * n + i] } else { a[i * n + j].conj() };
+            a[j * n + i] = x.scale(power);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Reduction to Hessenberg form: A = Q·H·Qᴴ, H zero below its first subdiagonal.
+//!
+//! Q = H(low)·…·H(high − 1) is a product of reflectors H(i) = I − tau(i)·v·vᴴ; v is zero in rows 1 to
+//! i, one in row i + 1, and lies below the first subdiagonal of column i, as LAPACK stores it.
+//! Panels are aggregated as I − V·T·Vᴴ after Quintana-Ortí and van de Geijn, "Improving the
+//! performance of reduction to Hessenberg form" (ACM TOMS 32, 2006).
+
+use std::ops::Range;
+
+use faer::{Accum, Conj, MatMut, MatRef};
+use lapax_core::{ItemsInOut, ItemsMut, Real as _, for_each};
+use pulp::{Arch, Simd, WithSimd};
+
+use crate::hessenberg_columns::{FormQ, Reduce};
+use crate::householder::{BlockScratch, Factor, dot, reflector};
+use crate::scalar::nanoseconds;
+use crate::simd::sub_scaled;
+use crate::{Error, InOut, Scalar, Threads};
+
+/// The number of columns that are reduced between two updates of the rest.
+const PANEL: usize = 32;
+/// The order up to which columns are reduced one by one.
+const UNBLOCKED: usize = 96;
+
+/// Reduces each n × n matrix of a batch, in place.
+///
+/// `low` and `high`, counted from 1, say that the matrix is already upper triangular outside rows and
+/// columns low..=high. `a` holds H on and above its first subdiagonal and the reflectors below; `tau`
+/// holds n − 1 factors per matrix, zero outside low..high. `info` is zero. A matrix with an element
+/// that is not finite becomes NaN throughout, as does its `tau`.
+///
+/// # Errors
+/// Where `low` and `high` are no range of an n × n matrix (n = 0: 1 and 0), or a slice has another
+/// length than the dimensions say.
+#[allow(clippy::too_many_arguments, reason = "they are LAPACK's")]
+pub fn gehrd<T: Scalar>(
+    batch: usize,
+    n: usize,
+    low: usize,
+    high: usize,
+    a: InOut<'_, T>,
+    tau: &mut [T],
+    info: &mut [i32],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let order = |larger, larger_value, smaller, smaller_value| {
+        let error = Error::Order { larger, larger_value, smaller, smaller_value };
+        if larger_value < smaller_value { Err(error) } else { Ok(()) }
+    };
+    order("low", low, "1", 1)?;
+    order("high", high, "min(low, n)", low.min(n))?;
+    order("n", n, "high", high)?;
+    order("max(n, 1)", n.max(1), "low", low)?;
+    let operands = (
+        ItemsInOut::new("a", batch, &[n, n], a)?,
+        ItemsMut::new("tau", batch, &[n.saturating_sub(1)], tau)?,
+        ItemsMut::new("info", batch, &[], info)?,
+    );
+    let products = n.saturating_mul(n).saturating_mul(n).saturating_mul(2);
+    let arch = Arch::new();
+    let scratch = || Scratch::new(n);
+    for_each(
+        batch,
+        operands,
+        nanoseconds::<T>(products),
+        threads,
+        scratch,
+        |scratch, (a, tau, info)| {
+            info[0] = 0;
+            if a.iter().all(|x| x.is_finite()) {
+                reduce(a, n, low - 1..high, tau, scratch, arch);
+            } else {
+                a.fill(nan());
+                tau.fill(nan());
+            }
+        },
+    );
+    Ok(())
+}
+
+/// NaN, in both parts.
+pub(crate) fn nan<T: lapax_core::Scalar>() -> T {
+    let nan = T::Real::from_f64(f64::NAN);
+    T::from_parts(nan, nan)
+}
+
+/// What a reduction reuses.
+#[derive(Debug)]
+pub(crate) struct Scratch<T> {
+    /// The reflectors of a panel, with their ones and zeros: n × [`PANEL`].
+    v: Vec<T>,
+    /// A·V·T: n × [`PANEL`].
+    y: Vec<T>,
+    /// The triangular factor of a panel: [`PANEL`] × [`PANEL`].
+    t: Vec<T>,
+    /// What a product with a panel passes through.
+    sums: Vec<T>,
+    block: BlockScratch<T>,
+}
+
+impl<T: Scalar> Scratch<T> {
+    /// For matrices of order n.
+    pub(crate) fn new(n: usize) -> Self {
+        let zeros = |length| vec![T::ZERO; length];
+        let width = if n <= UNBLOCKED { 0 } else { PANEL };
+        Self {
+            v: zeros(n.max(n * width)),
+            y: zeros(n.max(n * width)),
+            t: zeros(width * width),
+            sums: zeros(2 * width),
+            block: BlockScratch::new(n, width, n),
+        }
+    }
+}
+
+/// Reduces the rows and columns `active` of a matrix of order n, as [`gehrd`] does.
+pub(crate) fn reduce<T: Scalar>(
+    a: &mut [T],
+    n: usize,
+    active: Range<usize>,
+    tau: &mut [T],
+    scratch: &mut Scratch<T>,
+    arch: Arch,
+) {
+    tau.fill(T::ZERO);
+    let Range { start: mut first, end } = active;
+    while n > UNBLOCKED && end - first > UNBLOCKED {
+        panel(a, n, first..end, &mut tau[first..first + PANEL], scratch, arch);
+        first += PANEL;
+    }
+    arch.dispatch(Reduce { a, n, active: first..end, tau, sums: &mut scratch.y });
+}
+
+/// A part of a column-major matrix with n rows.
+fn part<T>(a: &[T], n: usize, rows: Range<usize>, cols: Range<usize>) -> MatRef<'_, T> {
+    let width = cols.len();
+    let a = MatRef::from_column_major_slice(&a[cols.start * n..cols.end * n], n, width);
+    a.subrows(rows.start, rows.len())
+}
+
+/// A part of a column-major matrix with n rows.
+fn part_mut<T>(a: &mut [T], n: usize, rows: Range<usize>, cols: Range<usize>) -> MatMut<'_, T> {
+    let width = cols.len();
+    let a = MatMut::from_column_major_slice_mut(&mut a[cols.start * n..cols.end * n], n, width);
+    a.subrows_mut(rows.start, rows.len())
+}
+
+/// Reduces the first [`PANEL`] columns of the active ones, and updates all of A for it.
+fn panel<T: Scalar>(
+    a: &mut [T],
+    n: usize,
+    active: Range<usize>,
+    tau: &mut [T],
+    scratch: &mut Scratch<T>,
+    arch: Arch,
+) {
+    let Scratch { v, y, t, sums, block } = scratch;
+    let (first, end) = (active.start, active.end);
+    let (next, rows) = (first + PANEL, end - first - 1);
+    // V and Y have the rows below the first active one; what is above of Y comes last.
+    let (v, y) = (&mut v[..rows * PANEL], &mut y[..rows * PANEL]);
+    v.fill(T::ZERO);
+    t.fill(T::ZERO);
+    for j in 0..PANEL {
+        let column = first + j;
+        let (known_v, v_rest) = v.split_at_mut(j * rows);
+        let (known_y, y_rest) = y.split_at_mut(j * rows);
+        let (v_column, y_column) = (&mut v_rest[..rows], &mut y_rest[..rows]);
+        let x = &mut a[column * n + first + 1..column * n + end];
+        let tau = &mut tau[j];
+        arch.dispatch(Step { v: known_v, y: known_y, t, sums, x, new: v_column, tau });
+
+        // Y's column is tau·(A·v − Y·(Vᴴ·v)), and T's is −tau·T·(Vᴴ·v) above tau.
+        let v_column = MatRef::from_column_major_slice(v_column, rows, 1);
+        let mut y_column = MatMut::from_column_major_slice_mut(y_column, rows, 1);
+        let (others, tail) =
+            (part(a, n, first + 1..end, column + 1..end), v_column.subrows(j, rows - j));
+        let (tail, whole) = ((tail, Conj::No), (v_column, Conj::No));
+        T::product(y_column.as_mut(), Accum::Replace, (others, Conj::No), tail, *tau);
+        let (inner, factors) = sums.split_at_mut(PANEL);
+        let mut inner = MatMut::from_column_major_slice_mut(&mut inner[..j], j, 1);
+        let mut factors = MatMut::from_column_major_slice_mut(&mut factors[..j], j, 1);
+        let known_v = MatRef::from_column_major_slice(known_v, rows, j);
+        let known_y = MatRef::from_column_major_slice(known_y, rows, j);
+        let known_t = MatRef::from_column_major_slice_with_stride(&t[..j * PANEL], j, j, PANEL);
+        T::product(inner.as_mut(), Accum::Replace, (known_v.transpose(), Conj::Yes), whole, T::ONE);
+        T::product(y_column, Accum::Add, (known_y, Conj::No), (inner.as_ref(), Conj::No), -*tau);
+        T::product(
+            factors.as_mut(),
+            Accum::Replace,
+            (known_t, Conj::No),
+            (inner.as_ref(), Conj::No),
+            -*tau,
+        );
+        for i in 0..j {
+            t[i + j * PANEL] = factors[(i, 0)];
+        }
+        t[j + j * PANEL] = *tau;
+    }
+
+    // A ← A − Y·Vᴴ to the right of the panel, where V's last row in the panel is its first here.
+    let v = MatRef::from_column_major_slice(v, rows, PANEL);
+    let y = MatRef::from_column_major_slice(y, rows, PANEL);
+    let right = (v.subrows(PANEL - 1, end - next).transpose(), Conj::Yes);
+    T::product(
+        part_mut(a, n, first + 1..end, next..end),
+        Accum::Add,
+        (y, Conj::No),
+        right,
+        -T::ONE,
+    );
+    let mut block = block.block(part(a, n, first + 1..end, first..next), tau);
+    // Above, A ← A·Q; to the right, A ← Qᴴ·A.
+    block.apply_right(Factor::Q, part_mut(a, n, 0..first + 1, first + 1..end));
+    block.apply_left(Factor::Adjoint, part_mut(a, n, first + 1..end, next..n));
+}
+
+/// Brings one column of a panel up to date and finds its reflector.
+struct Step<'a, T> {
+    /// The columns of V, Y and T so far.
+    v: &'a [T],
+    y: &'a [T],
+    t: &'a [T],
+    sums: &'a mut [T],
+    /// The column of A, below the first active row.
+    x: &'a mut [T],
+    /// The next column of V, zero.
+    new: &'a mut [T],
+    tau: &'a mut T,
+}
+
+impl<T: Scalar> WithSimd for Step<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { v, y, t, sums, x, new, tau } = self;
+        let (rows, j) = (x.len(), v.len() / x.len());
+        // x ← x − Y·(V's row of this column)ᴴ.
+        for (y, v) in y.chunks_exact(rows).zip(v.chunks_exact(rows)) {
+            sub_scaled::<S, T>(x, v[j - 1].conj(), y);
+        }
+        // x ← x − V·Tᴴ·(Vᴴ·x).
+        for (sum, v) in sums.iter_mut().zip(v.chunks_exact(rows)) {
+            *sum = dot::<S, T>(v, x);
+        }
+        for (i, v) in v.chunks_exact(rows).enumerate() {
+            let column = &t[i * PANEL..i * PANEL + i + 1];
+            let factor = column.iter().zip(&*sums).fold(T::ZERO, |sum, (t, &s)| sum + t.conj() * s);
+            sub_scaled::<S, T>(x, factor, v);
+        }
+        let Some((head, tail)) = x[j..].split_first_mut() else { return };
+        let reflector = reflector::<S, T>(*head, tail);
+        (*head, *tau) = (T::from_real(reflector.beta), reflector.tau);
+        new[j] = T::ONE;
+        new[j + 1..].copy_from_slice(tail);
+    }
+}
+
+/// Q of a reduction, from what [`reduce`] left in `a` and `tau`.
+pub(crate) fn form_q<T: Scalar>(
+    a: &[T],
+    n: usize,
+    active: Range<usize>,
+    tau: &[T],
+    q: &mut [T],
+    scratch: &mut Scratch<T>,
+    arch: Arch,
+) {
+    q.fill(T::ZERO);
+    q.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);
+    if n <= UNBLOCKED {
+        return arch.dispatch(FormQ { a, n, active, tau, q });
+    }
+    let Range { start, end } = active;
+    let count = (end - start).saturating_sub(1);
+    for first in (start..start + count).step_by(PANEL).rev() {
+        let last = (first + PANEL).min(start + count);
+        let reflectors = part(a, n, first + 1..end, first..last);
+        let mut block = scratch.block.block(reflectors, &tau[first..last]);
+        block.apply_left(Factor::Q, part_mut(q, n, first + 1..end, first + 1..end));
+    }
+}

@@ -1,0 +1,84 @@
+//! The reduction to Hessenberg form column by column, and its Q reflector by reflector.
+
+use std::ops::Range;
+
+use pulp::{Simd, WithSimd};
+
+use crate::Scalar;
+use crate::householder::{reflect_column, reflector};
+use crate::simd::sub_scaled;
+
+/// The reduction column by column; `sums` has room for n elements.
+pub(crate) struct Reduce<'a, T> {
+    pub(crate) a: &'a mut [T],
+    pub(crate) n: usize,
+    pub(crate) active: Range<usize>,
+    pub(crate) tau: &'a mut [T],
+    pub(crate) sums: &'a mut [T],
+}
+
+impl<T: Scalar> WithSimd for Reduce<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { a, n, active, tau, sums } = self;
+        let end = active.end;
+        for k in active.start..end.saturating_sub(1) {
+            let (left, right) = a.split_at_mut((k + 1) * n);
+            let Some((head, tail)) = left[k * n + k + 1..k * n + end].split_first_mut() else {
+                return;
+            };
+            let reflector = reflector::<S, T>(*head, tail);
+            (*head, tau[k]) = (T::from_real(reflector.beta), reflector.tau);
+            if reflector.tau == T::ZERO {
+                continue;
+            }
+            // A ← A·H, with sums = A·v.
+            let sums = &mut sums[..end];
+            let mut columns = right.chunks_exact(n);
+            if let Some(column) = columns.next() {
+                sums.copy_from_slice(&column[..end]);
+            }
+            for (column, &v) in columns.zip(&*tail) {
+                sub_scaled::<S, T>(sums, -v, &column[..end]);
+            }
+            let mut columns = right.chunks_exact_mut(n);
+            if let Some(column) = columns.next() {
+                sub_scaled::<S, T>(&mut column[..end], reflector.tau, sums);
+            }
+            for (column, &v) in columns.zip(&*tail) {
+                sub_scaled::<S, T>(&mut column[..end], reflector.tau * v.conj(), sums);
+            }
+            // A ← Hᴴ·A.
+            for column in right.chunks_exact_mut(n) {
+                reflect_column::<S, T>(reflector.tau.conj(), tail, &mut column[k + 1..end]);
+            }
+        }
+    }
+}
+
+/// Q from the identity, one reflector at a time.
+pub(crate) struct FormQ<'a, T> {
+    pub(crate) a: &'a [T],
+    pub(crate) n: usize,
+    pub(crate) active: Range<usize>,
+    pub(crate) tau: &'a [T],
+    pub(crate) q: &'a mut [T],
+}
+
+impl<T: Scalar> WithSimd for FormQ<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { a, n, active, tau, q } = self;
+        let end = active.end;
+        for k in (active.start..end.saturating_sub(1)).rev() {
+            let tail = &a[k * n + k + 2..k * n + end];
+            for column in q[(k + 1) * n..end * n].chunks_exact_mut(n) {
+                reflect_column::<S, T>(tau[k], tail, &mut column[k + 1..end]);
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Scaling a matrix by a power of two to where its squares neither overflow nor underflow.
+
+use lapax_core::{Real, Scalar};
+
+/// The largest part of any element in magnitude; `None` where one is infinite or NaN.
+pub(crate) fn largest_part<'a, T: Scalar>(
+    elements: impl IntoIterator<Item = &'a T>,
+) -> Option<T::Real> {
+    let (mut largest, mut finite) = (T::Real::ZERO, true);
+    for &x in elements {
+        for part in [x.re().abs(), x.im().abs()] {
+            largest = if part > largest { part } else { largest };
+        }
+        finite &= x.is_finite();
+    }
+    finite.then_some(largest)
+}
+
+/// The power of two that brings a number near 1. It and its reciprocal are normal numbers, so a
+/// denormal number gets only as near as that allows.
+///
+/// Multiplying a matrix by it is exact but for elements that are negligible beside the largest one.
+pub(crate) fn power_near_reciprocal<R: Real>(size: R) -> R {
+    /// The bits of an f64's biased exponent.
+    const EXPONENT: u64 = 0x7ff << 52;
+    /// Twice the bias: 2ᵉ and 2⁻ᵉ have biased exponents with this sum.
+    const TWICE_BIAS: u64 = 2046 << 52;
+    if size == R::ZERO {
+        return R::ONE;
+    }
+    let bits = size.to_f64().to_bits() & EXPONENT;
+    let smallest = R::SAFE_MIN.to_f64();
+    let power = f64::from_bits(TWICE_BIAS.saturating_sub(bits));
+    R::from_f64(power.clamp(smallest, smallest.recip()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_are_exact_and_have_reciprocals() {
+        assert_eq!(power_near_reciprocal(1.0_f64), 1.0);
+        assert_eq!(power_near_reciprocal(12.0_f64), 0.125);
+        assert_eq!(power_near_reciprocal(0.3_f32), 4.0);
+        assert_eq!(power_near_reciprocal(f32::MAX), f32::MIN_POSITIVE);
+        assert_eq!(power_near_reciprocal(f64::MAX), f64::MIN_POSITIVE.max(2.0_f64.powi(-1022)));
+        assert_eq!(power_near_reciprocal(f32::from_bits(1)), f32::MIN_POSITIVE.recip());
+        assert_eq!(power_near_reciprocal(f64::from_bits(1)), f64::MIN_POSITIVE.recip());
+    }
+
+    #[test]
+    fn one_bad_part_is_found() {
+        use num_complex::Complex;
+        let x = [Complex::new(1.0_f64, -3.0), Complex::new(2.0, 0.5)];
+        assert_eq!(largest_part(&x), Some(3.0));
+        assert_eq!(largest_part(&[x[0], Complex::new(0.0, f64::NAN)]), None);
+        assert_eq!(largest_part(&[x[0], Complex::new(f64::NEG_INFINITY, 0.0)]), None);
+        assert_eq!(largest_part::<f32>(&[]), Some(0.0));
+    }
+}

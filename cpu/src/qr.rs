@@ -1,0 +1,137 @@
+//! QR factorisation A = Q·R, with Q as reflectors below the diagonal, and products with that Q.
+//!
+//! Q = H₁·H₂⋯H_k, H_i = I − tau_i·v_i·v_iᴴ; v_i is zero above row i, one in it, and stored below it.
+//! The diagonal of R is real and may be negative. Columns are factored in blocks, each by halves,
+//! after Elmroth and Gustavson, "Applying recursion to serial and parallel QR factorization leads to
+//! better performance" (IBM J. Res. Dev. 44, 2000).
+
+use faer::{MatMut, MatRef};
+use lapax_core::{ItemsInOut, ItemsMut, for_each};
+use pulp::{Arch, Simd, WithSimd};
+
+use crate::householder::{BlockScratch, Reflector, reflect_column, reflector};
+use crate::scalar::nanoseconds;
+use crate::{Error, InOut, Scalar, Threads};
+
+pub use crate::householder::Factor;
+pub use crate::pivoted_qr::geqp3;
+pub use crate::reflectors::{orgqr, ormqr};
+
+/// The number of reflectors that are applied to a large matrix together.
+pub(crate) const WIDTH: usize = 32;
+/// The number of columns up to which a block is factored column by column.
+const NARROW: usize = 8;
+/// The number of rows and of columns up to which a whole matrix is.
+const SMALL: usize = 48;
+/// The number of rows and of columns up to which loops are faster without wide registers.
+pub(crate) const TINY: usize = 6;
+
+/// Factors each m × n matrix of a batch as A = Q·R, in place.
+///
+/// `a` holds R on and above the diagonal and the reflectors of Q below it; `tau` holds the
+/// min(m, n) factors of each matrix. A tau is zero, and its reflector the identity, where the
+/// column is zero below the diagonal and real on it.
+///
+/// # Errors
+/// Where a slice has another length than the dimensions say.
+pub fn geqrf<T: Scalar>(
+    batch: usize,
+    m: usize,
+    n: usize,
+    a: InOut<'_, T>,
+    tau: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let k = m.min(n);
+    let operands =
+        (ItemsInOut::new("a", batch, &[m, n], a)?, ItemsMut::new("tau", batch, &[k], tau)?);
+    if k == 0 {
+        return Ok(());
+    }
+    let products = m.saturating_mul(n).saturating_mul(k);
+    let arch = Arch::new();
+    let scratch = || factor_scratch(m, n);
+    for_each(batch, operands, nanoseconds::<T>(products), threads, scratch, |scratch, (a, tau)| {
+        factor(Panel { a, lda: m, row: 0 }, tau, scratch, arch);
+    });
+    Ok(())
+}
+
+/// Whole columns of a matrix, of which the rows from `row` on are to be factored.
+pub(crate) struct Panel<'a, T> {
+    pub(crate) a: &'a mut [T],
+    pub(crate) lda: usize,
+    pub(crate) row: usize,
+}
+
+/// What [`factor`] reuses for m × n matrices.
+pub(crate) fn factor_scratch<T: Scalar>(m: usize, n: usize) -> BlockScratch<T> {
+    if one_by_one(m, n) || m.min(n) <= NARROW {
+        BlockScratch::new(0, 0, 0)
+    } else {
+        BlockScratch::new(m, WIDTH.min(m), n)
+    }
+}
+
+/// Whether reflectors of m × n matrices are never applied in blocks.
+pub(crate) fn one_by_one(m: usize, n: usize) -> bool {
+    m.max(n) <= SMALL
+}
+
+/// Factors a panel, of which `tau` has the smaller dimension.
+pub(crate) fn factor<T: Scalar>(
+    panel: Panel<'_, T>,
+    tau: &mut [T],
+    scratch: &mut BlockScratch<T>,
+    arch: Arch,
+) {
+    let Panel { mut a, lda, mut row } = panel;
+    let mut tau = tau;
+    loop {
+        let (rows, k) = (lda - row, tau.len());
+        let n = a.len() / lda;
+        if k <= NARROW || one_by_one(rows, n) {
+            let factor = FactorColumns { panel: Panel { a, lda, row }, tau };
+            return if rows.max(n) <= TINY {
+                factor.with_simd(pulp::Scalar::new())
+            } else {
+                arch.dispatch(factor)
+            };
+        }
+        let width = if k > WIDTH { WIDTH } else { k / 2 };
+        let (left, right) = a.split_at_mut(width * lda);
+        let (left_tau, right_tau) = tau.split_at_mut(width);
+        factor(Panel { a: &mut *left, lda, row }, left_tau, scratch, arch);
+        // The block's Qᴴ on what is right of it, whose first rows are then rows of R.
+        let v = MatRef::from_column_major_slice(left, lda, width).subrows(row, rows);
+        let a2 = MatMut::from_column_major_slice_mut(&mut *right, lda, n - width);
+        let mut block = scratch.block(v, left_tau);
+        block.apply_left(Factor::Adjoint, a2.subrows_mut(row, rows));
+        (a, tau, row) = (right, right_tau, row + width);
+    }
+}
+
+/// Reflectors one by one, each applied to all columns to its right.
+struct FactorColumns<'a, T> {
+    panel: Panel<'a, T>,
+    tau: &'a mut [T],
+}
+
+impl<T: Scalar> WithSimd for FactorColumns<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Panel { a, lda, row } = self.panel;
+        for (j, tau) in self.tau.iter_mut().enumerate() {
+            let (left, right) = a.split_at_mut((j + 1) * lda);
+            let row = row + j;
+            let Some((head, tail)) = left[j * lda + row..].split_first_mut() else { return };
+            let Reflector { beta, tau: factor } = reflector::<S, T>(*head, tail);
+            (*head, *tau) = (T::from_real(beta), factor);
+            for column in right.chunks_exact_mut(lda) {
+                reflect_column::<S, T>(factor.conj(), tail, &mut column[row..]);
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Plane rotations of real columns, in the sequences that implicit QR steps make.
+
+use lapax_core::Real;
+use pulp::Simd;
+
+/// [x y] ← [x y]·[c −s; s c]: x ← c·x + s·y and y ← c·y − s·x.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rotation<R> {
+    pub(crate) c: R,
+    pub(crate) s: R,
+}
+
+/// The rotation with c·f + s·g = r and c·g − s·f = 0, and r.
+#[inline(always)]
+pub(crate) fn rotation_of<R: Real>(f: R, g: R) -> (Rotation<R>, R) {
+    if g == R::ZERO {
+        return (Rotation { c: R::ONE, s: R::ZERO }, f);
+    }
+    let square = f * f + g * g;
+    let safe = square >= R::SAFE_MIN / R::EPSILON && square <= R::MAX * R::EPSILON;
+    let r = if safe { square.sqrt() } else { f.hypot(g) };
+    (Rotation { c: f / r, s: g / r }, r)
+}
+
+/// Which of two neighbouring columns a rotation calls x.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The one with the smaller index.
+    Forward,
+    /// The one with the larger index.
+    Backward,
+}
+
+/// Rotates columns `column` and `column` + 1 of a matrix with `rows` rows.
+#[inline(always)]
+pub(crate) fn rotate<S: Simd, R: Real>(
+    rotation: Rotation<R>,
+    z: &mut [R],
+    rows: usize,
+    column: usize,
+    order: Order,
+) {
+    let (first, second) = z[column * rows..(column + 2) * rows].split_at_mut(rows);
+    let (x, y) = if order == Order::Forward { (first, second) } else { (second, first) };
+    let Rotation { c, s } = rotation;
+    for (x, y) in x.iter_mut().zip(y) {
+        let (old_x, old_y) = (*x, *y);
+        *x = sum::<S, R>(c * old_x, s, old_y);
+        *y = sum::<S, R>(c * old_y, -s, old_x);
+    }
+}
+
+/// a + b·c; fused where S has vectors, because those processors fuse.
+#[inline(always)]
+fn sum<S: Simd, R: Real>(a: R, b: R, c: R) -> R {
+    if S::IS_SCALAR { a + b * c } else { a.fused_add(b, c) }
+}
+
+/// Swaps two columns of a matrix with `rows` rows.
+pub(crate) fn swap_columns<T>(z: &mut [T], rows: usize, i: usize, j: usize) {
+    if i != j {
+        let (head, tail) = z.split_at_mut(i.max(j) * rows);
+        head[i.min(j) * rows..][..rows].swap_with_slice(&mut tail[..rows]);
+    }
+}
+
+/// The identity in the columns of a square matrix.
+pub(crate) fn set_identity<R: Real>(z: &mut [R], n: usize) {
+    z.fill(R::ZERO);
+    z.iter_mut().step_by(n + 1).for_each(|x| *x = R::ONE);
+}

@@ -1,0 +1,162 @@
+//! Reduction of a Hermitian matrix to real tridiagonal form: A = Q·T·Qᴴ, Q = H₁·H₂⋯H_(n−1).
+//!
+//! Panels of columns, after which the rest of the matrix is updated by one product of rank twice
+//! their width: Dongarra, Sorensen and Hammarling, "Block reduction of matrices to condensed forms
+//! for eigenvalue computations" (J. Comput. Appl. Math. 27, 1989; LAPACK working note 2).
+
+use faer::{Accum, Conj, MatMut, MatRef};
+use lapax_core::Real as _;
+use pulp::{Arch, Simd, WithSimd};
+
+use crate::Scalar;
+use crate::householder::{Reflector, dot, reflector};
+use crate::simd::sub_scaled;
+
+/// Columns that are reduced before the rest is updated.
+const PANEL: usize = 32;
+/// The order up to which a Hermitian update is computed as a full product, of which half is used.
+const PRODUCT_ORDER: usize = 64;
+
+/// What reductions of matrices of one order reuse.
+#[derive(Debug)]
+pub(crate) struct Scratch<T> {
+    /// W, with which A − V·Wᴴ − W·Vᴴ is the updated matrix.
+    w: Vec<T>,
+    /// A product of which one triangle is used.
+    block: Vec<T>,
+}
+
+impl<T: Scalar> Scratch<T> {
+    /// For matrices of order n.
+    pub(crate) fn new(n: usize) -> Self {
+        let block = if n <= PANEL { 0 } else { PRODUCT_ORDER };
+        Self { w: vec![T::ZERO; n * PANEL.min(n)], block: vec![T::ZERO; block * block] }
+    }
+}
+
+/// Reduces the lower triangle of `a`, of order n; nothing else of it is read or written.
+///
+/// `d` becomes T's diagonal and `e` what is beside it; both also replace those elements of `a`, and
+/// the tail of reflector j's vector replaces the rest of column j (xSYTRD, xHETRD with 'L').
+pub(crate) fn tridiagonalize<T: Scalar>(
+    a: &mut [T],
+    d: &mut [T::Real],
+    e: &mut [T::Real],
+    tau: &mut [T],
+    scratch: &mut Scratch<T>,
+    arch: Arch,
+) {
+    let n = d.len();
+    let mut first = 0;
+    while first < n {
+        let width = PANEL.min(n - first);
+        let w = &mut scratch.w[..n * width];
+        arch.dispatch(Panel { a, first, d, e, tau, w });
+        let next = first + width;
+        if next < n {
+            update(a, n, first, next, &scratch.w, &mut scratch.block);
+        }
+        // The ones that were written for the products give way to T.
+        for j in first..next.min(n - 1) {
+            a[j * n + j + 1] = T::from_real(e[j]);
+        }
+        first = next;
+    }
+}
+
+/// A22 ← A22 − V·Wᴴ − W·Vᴴ, the lower triangle from row and column `next` on.
+fn update<T: Scalar>(a: &mut [T], n: usize, first: usize, next: usize, w: &[T], block: &mut [T]) {
+    let (left, right) = a.split_at_mut(next * n);
+    let width = next - first;
+    let v = MatRef::from_column_major_slice(&left[first * n..], n, width);
+    let w = MatRef::from_column_major_slice(&w[..n * width], n, width);
+    let mut a = MatMut::from_column_major_slice_mut(right, n, n - next);
+    let mut row = next;
+    while row < n {
+        let order = PRODUCT_ORDER.min(n - row);
+        let (v1, w1) = (v.subrows(row, order), w.subrows(row, order));
+        let mut product =
+            MatMut::from_column_major_slice_mut(&mut block[..order * order], order, order);
+        let (v1_adjoint, w1_adjoint) = ((v1.transpose(), Conj::Yes), (w1.transpose(), Conj::Yes));
+        T::product(product.as_mut(), Accum::Replace, (v1, Conj::No), w1_adjoint, T::ONE);
+        T::product(product.as_mut(), Accum::Add, (w1, Conj::No), v1_adjoint, T::ONE);
+        for j in 0..order {
+            for i in j..order {
+                a[(row + i, row - next + j)] -= product[(i, j)];
+            }
+        }
+        let below = row + order;
+        let (v2, w2) = (v.subrows(below, n - below), w.subrows(below, n - below));
+        let mut a21 = a.as_mut().submatrix_mut(below, row - next, n - below, order);
+        T::product(a21.as_mut(), Accum::Add, (v2, Conj::No), w1_adjoint, -T::ONE);
+        T::product(a21, Accum::Add, (w2, Conj::No), v1_adjoint, -T::ONE);
+        row = below;
+    }
+}
+
+/// The reduction of as many columns as W has, from `first` on.
+struct Panel<'a, T: Scalar> {
+    a: &'a mut [T],
+    first: usize,
+    d: &'a mut [T::Real],
+    e: &'a mut [T::Real],
+    tau: &'a mut [T],
+    w: &'a mut [T],
+}
+
+impl<T: Scalar> WithSimd for Panel<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { a, first, d, e, tau, w } = self;
+        let n = d.len();
+        for i in 0..w.len() / n {
+            let j = first + i;
+            let (left, right) = a.split_at_mut(j * n);
+            let (column, rest) = right.split_at_mut(n);
+            let reflectors = &left[first * n..];
+            let (known, w) = w.split_at_mut(i * n);
+            // Column j of A − V·Wᴴ − W·Vᴴ.
+            for (v, w) in reflectors.chunks_exact(n).zip(known.chunks_exact(n)) {
+                sub_scaled::<S, T>(&mut column[j..], w[j].conj(), &v[j..]);
+                sub_scaled::<S, T>(&mut column[j..], v[j].conj(), &w[j..]);
+            }
+            d[j] = column[j].re();
+            column[j] = T::from_real(d[j]);
+            let row = j + 1;
+            let Some((head, tail)) = column[row..].split_first_mut() else { return };
+            let Reflector { beta, tau: factor } = reflector::<S, T>(*head, tail);
+            (e[j], tau[j], *head) = (beta, factor, T::ONE);
+            // w = tau·(A − V·Wᴴ − W·Vᴴ)·v, less the multiple of v that makes the update two-sided.
+            let v = &column[row..];
+            let w = &mut w[row..n];
+            if factor == T::ZERO {
+                w.fill(T::ZERO);
+                continue;
+            }
+            hermitian_product::<S, T>(rest, n, v, w);
+            for (known_v, known_w) in reflectors.chunks_exact(n).zip(known.chunks_exact(n)) {
+                let (known_v, known_w) = (&known_v[row..], &known_w[row..]);
+                let (wv, vv) = (dot::<S, T>(known_w, v), dot::<S, T>(known_v, v));
+                sub_scaled::<S, T>(w, wv, known_v);
+                sub_scaled::<S, T>(w, vv, known_w);
+            }
+            w.iter_mut().for_each(|w| *w *= factor);
+            let half = (factor * dot::<S, T>(w, v)).scale(T::Real::from_f64(0.5));
+            sub_scaled::<S, T>(w, half, v);
+        }
+    }
+}
+
+/// y ← A·x for the Hermitian matrix whose lower triangle ends the given columns of length n.
+#[inline(always)]
+fn hermitian_product<S: Simd, T: Scalar>(columns: &[T], n: usize, x: &[T], y: &mut [T]) {
+    y.fill(T::ZERO);
+    let row = n - x.len();
+    for (j, column) in columns.chunks_exact(n).enumerate() {
+        let (diagonal, below) = (column[row + j].re(), &column[row + j + 1..]);
+        y[j] += x[j].scale(diagonal) + dot::<S, T>(below, &x[j + 1..]);
+        sub_scaled::<S, T>(&mut y[j + 1..], -x[j], below);
+    }
+}

@@ -1,0 +1,31 @@
+"""The checks of every op, by family: one file each, with the name of the family."""
+
+from __future__ import annotations
+
+from lapax._checks import (
+    cholesky,
+    eig,
+    eigh,
+    hessenberg,
+    lu,
+    qr,
+    schur,
+    svd,
+    triangular,
+    tridiagonal,
+)
+from lapax._checks.equations import Check
+
+CHECKS: dict[str, Check] = (
+    lu.CHECKS
+    | cholesky.CHECKS
+    | triangular.CHECKS
+    | tridiagonal.CHECKS
+    | qr.CHECKS
+    | eig.CHECKS
+    | schur.CHECKS
+    | hessenberg.CHECKS
+    | eigh.CHECKS
+    | svd.CHECKS
+)
+"""The check of each op, keyed by the op's name in the table of targets."""

@@ -1,0 +1,79 @@
+"""Residual ratios of eigenvalues and eigenvectors: A·V = V·W, Uᴴ·A = W·Uᴴ, columns of norm one
+with a real element of largest modulus; conjugate pairs adjacent, positive imaginary part first.
+
+The traces of A and A² are those of the eigenvalues in any case.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lapax._checks.equations import (
+    Array,
+    Attrs,
+    Check,
+    Size,
+    adjoint,
+    code_is,
+    norm,
+    roundoff,
+    scaled,
+    unless,
+    wide,
+)
+from lapax._checks.hessenberg import square
+
+
+def _geev_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
+    (a,), (wr, wi, vl, vr, info) = args, rets
+    w = wide(wr) + 1j * wide(wi)
+    first = np.cumsum(w.imag != 0, axis=-1) % 2 == 1
+    follows = w[..., 1:] == w[..., :-1].conj()
+    pairs = np.all(~first | (w.imag >= 0), axis=-1)
+    pairs &= np.all(~(first & (w.imag != 0))[..., :-1] | follows, axis=-1)
+    return unless(pairs & (info == 0), _ratios(a, attrs, w, vl, vr))
+
+
+def _geev_complex_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
+    (a,), (w, vl, vr, info) = args, rets
+    return unless(info == 0, _ratios(a, attrs, wide(w), vl, vr))
+
+
+def _ratios(a: Array, attrs: Attrs, w: Array, vl: Array, vr: Array) -> Array:
+    matrix, n = wide(a), a.shape[-1]
+    ratio = np.zeros(a.shape[:-2])
+    if n == 0:
+        return ratio
+    size = norm(matrix)
+    for power, product in ((1, matrix), (2, matrix @ matrix)):
+        trace = np.abs(np.trace(product, axis1=-2, axis2=-1) - (w**power).sum(-1))
+        ratio = np.maximum(ratio, trace / (n * size**power * roundoff(a)))
+    if code_is(attrs, "compute_right", "V"):
+        ratio = np.maximum(ratio, _residual(matrix, w, wide(vr), size, a))
+    if code_is(attrs, "compute_left", "V"):
+        ratio = np.maximum(ratio, _residual(adjoint(matrix), w.conj(), wide(vl), size, a))
+    return ratio
+
+
+def _residual(a: Array, w: Array, v: Array, size: Array, like: Array) -> Array:
+    """‖A·V − V·W‖ / (n·‖A‖·u); inf where a column is not as it is to be normalised."""
+    moduli = np.abs(v)
+    margin = 16 * v.shape[-1] * roundoff(like)
+    unit = np.abs(np.linalg.norm(v, axis=-2) - 1) <= margin
+    largest = moduli >= (1 - margin) * moduli.max(-2, keepdims=True)
+    real = np.any(largest & (v.imag == 0), axis=-2)
+    error = scaled(a @ v - v * w[..., None, :], size, v.shape[-1], like)
+    return unless(np.all(unit & real, axis=-1), error)
+
+
+def _flops(size: Size, attrs: Attrs) -> float:
+    # Golub and Van Loan, Matrix Computations, section 7.5: the Schur form; then n³/3 for the
+    # vectors of T and n³ for their product with Z, both doubled.
+    wanted = sum(code_is(attrs, name, "V") for name in ("compute_left", "compute_right"))
+    return (25 + 4 * wanted if wanted else 10) * size.n**3
+
+
+CHECKS = {
+    "geev": Check(square, _geev_ratios, _flops),
+    "geev_complex": Check(square, _geev_complex_ratios, _flops),
+}

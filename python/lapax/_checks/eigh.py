@@ -1,0 +1,88 @@
+"""Residual ratios of Hermitian eigenproblems: see the comment of each op for its equation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lapax._checks.equations import (
+    Array,
+    Attrs,
+    Check,
+    Size,
+    adjoint,
+    code_is,
+    keep,
+    norm,
+    normal,
+    scaled,
+    triangle,
+    unless,
+    wide,
+)
+
+
+def _inputs(
+    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, attrs: Attrs
+) -> tuple[Array, ...]:
+    g = normal(rng, dtype, (*size.batch, size.n, size.n))
+    a = (g + adjoint(g)) / 2
+    return (keep(a, triangle(a, lower=code_is(attrs, "uplo", "L"))).astype(dtype),)
+
+
+def _whole(a: Array, attrs: Attrs) -> Array:
+    """The Hermitian matrix whose named triangle is stored."""
+    strict = triangle(a, lower=code_is(attrs, "uplo", "L"), strict=True)
+    half = np.where(strict, wide(a), 0)
+    diagonal = np.where(np.eye(a.shape[-1], dtype=bool), wide(a).real, 0)
+    return np.asarray(half + adjoint(half) + diagonal)
+
+
+# syevd: A·V = V·diag(w), VᴴV = I, w ascending; the values alone are those of another algorithm.
+
+
+def _syevd_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
+    (a,), (v, w, info) = args, rets
+    n, whole = a.shape[-1], _whole(args[0], attrs)
+    sound = np.all(np.diff(w, axis=-1) >= 0, axis=-1) & (info == 0)
+    if code_is(attrs, "mode", "N"):
+        error = (wide(w) - np.linalg.eigvalsh(whole))[..., None, :]
+        return unless(sound, scaled(error, norm(whole), n, a))
+    v, w = wide(v), wide(w)
+    residual = scaled(whole @ v - v * w[..., None, :], norm(whole), n, a)
+    orthogonality = scaled(adjoint(v) @ v - np.eye(n), np.ones(w.shape[:-1]), n, a)
+    return unless(sound, np.maximum(residual, orthogonality))
+
+
+def _syevd_flops(size: Size, attrs: Attrs) -> float:
+    return size.n**3 * (4 / 3 if code_is(attrs, "mode", "N") else 9)
+
+
+# sytrd: A = Q·T·Qᴴ; Q = H(1)⋯H(n−1) from below the diagonal, or H(n−1)⋯H(1) from above it.
+
+
+def _sytrd_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
+    (a,), (reflectors, d, e, tau, info) = args, rets
+    n, lower, whole = a.shape[-1], code_is(attrs, "uplo", "L"), _whole(args[0], attrs)
+    product = np.zeros_like(whole)
+    diagonal, beside = np.arange(n), np.arange(n - 1)
+    product[..., diagonal, diagonal] = d
+    product[..., beside + 1, beside] = product[..., beside, beside + 1] = e
+    for i in reversed(beside) if lower else beside:
+        head, column = (i + 1, i) if lower else (i, i + 1)
+        v = wide(reflectors[..., :, column])
+        outside = diagonal < head if lower else diagonal > head
+        v = np.where(outside, 0, np.where(diagonal == head, 1, v))
+        factor = wide(tau)[..., i, None, None]
+        h = np.eye(n) - factor * v[..., :, None] * v[..., None, :].conj()
+        product = h @ product @ adjoint(h)
+    named = triangle(a, lower=lower)
+    untouched = np.all(named | np.isnan(reflectors), axis=(-2, -1))
+    return unless(untouched & (info == 0), scaled(product - whole, norm(whole), n, a))
+
+
+CHECKS = {
+    "syevd": Check(_inputs, _syevd_ratios, _syevd_flops),
+    "sytrd": Check(_inputs, _sytrd_ratios, lambda size, attrs: 4 / 3 * size.n**3),
+}

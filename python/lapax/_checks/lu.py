@@ -1,0 +1,85 @@
+"""Residual ratios of LU factors: see the comment of each op for its equation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from lapax._checks.equations import (
+    Array,
+    Attrs,
+    Check,
+    Size,
+    norm,
+    normal,
+    roundoff,
+    scaled,
+    unless,
+    wide,
+)
+
+# getrf: P·A = L·U with row swaps i ↔ ipiv[i], 1-based; |re|+|im| of no multiplier exceeds its
+# pivot's, hence |l| ≤ √2.
+
+
+def _getrf_inputs(
+    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, _: Attrs
+) -> tuple[Array, ...]:
+    return (normal(rng, dtype, (*size.batch, size.m, size.n)),)
+
+
+def _getrf_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    (a,), (lu, ipiv, info) = args, rets
+    (m, n), k = a.shape[-2:], ipiv.shape[-1]
+    swaps = ipiv.astype(np.int64) - 1
+    inside = np.all((np.arange(k) <= swaps) & (swaps < m), axis=-1)
+    perm = _swapped(np.clip(swaps, 0, max(m - 1, 0)), m)
+    lower = np.tril(wide(lu)[..., :, :k], -1) + np.eye(m, k)
+    upper = np.triu(wide(lu)[..., :k, :])
+    error = lower @ upper - np.take_along_axis(wide(a), perm[..., None], axis=-2)
+    bounded = np.all(np.abs(lower) <= math.sqrt(2) * (1 + 16 * roundoff(a)), axis=(-2, -1))
+    return unless(inside & bounded & (info == 0), scaled(error, norm(wide(a)), n, a))
+
+
+def _getrf_flops(size: Size, _: Attrs) -> float:
+    m, n, k = size.m, size.n, min(size.m, size.n)
+    return 2 * m * n * k - (m + n) * k**2 + 2 * k**3 / 3
+
+
+# lu_pivots_to_permutation: swaps i ↔ pivots[i] in order, 0-based, on the identity of length p = m.
+
+
+def _permutation_inputs(
+    rng: np.random.Generator, _: np.dtype[Any], size: Size, _attrs: Attrs
+) -> tuple[Array, ...]:
+    return (rng.integers(np.arange(size.n), size.m, (*size.batch, size.n), dtype=np.int32),)
+
+
+def _permutation_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    (pivots,), (perm,) = args, rets
+    same = np.all(perm == _swapped(pivots, perm.shape[-1]), axis=-1)
+    return unless(same, np.zeros(same.shape))
+
+
+def _swapped(swaps: Array, length: int) -> Array:
+    """The identity permutation of `length` after the swaps i ↔ swaps[i], in order."""
+    perm = np.broadcast_to(np.arange(length), (*swaps.shape[:-1], length)).copy()
+    for i in range(swaps.shape[-1]):
+        other = swaps[..., i : i + 1]
+        there = np.take_along_axis(perm, other, axis=-1)
+        np.put_along_axis(perm, other, perm[..., i : i + 1].copy(), axis=-1)
+        perm[..., i : i + 1] = there
+    return perm
+
+
+CHECKS = {
+    "getrf": Check(_getrf_inputs, _getrf_ratios, _getrf_flops, rectangular=True),
+    "lu_pivots_to_permutation": Check(
+        _permutation_inputs,
+        _permutation_ratios,
+        lambda size, attrs: 0.0,
+        dims=lambda size, attrs: {"p": size.m},
+    ),
+}

@@ -1,0 +1,50 @@
+//! The Hermitian eigenproblem A = V·diag(w)·Vᴴ, and reduction to tridiagonal form, A = Q·T·Qᴴ.
+
+use lapax_core::{Vectors, Scalar, Uplo};
+use lapax_cpu::eigh;
+
+use super::{c32, c64, in_out};
+
+super::ops! { eigh;
+    /// Eigenvalues, and eigenvectors if asked for, of a Hermitian matrix (xSYEVD, xHEEVD).
+    ///
+    /// Only the triangle that `uplo` names is read. `w` holds the eigenvalues, ascending. With
+    /// `mode` Wanted column j of `v` is a unit vector with A·v = w(j)·v, and the columns are
+    /// orthogonal; their phases are any. With `mode` None no vector is computed, which takes a
+    /// fraction of the time, and `v` is scratch without meaning.
+    /// `info = -4`: the triangle holds NaN or inf, and `w` and `v` are NaN (jaxlib's OpenBLAS
+    /// reports 0 and returns finite numbers). `info = i > 0`: i off-diagonal elements of an
+    /// intermediate tridiagonal matrix did not converge, neither by divide and conquer nor by
+    /// implicit QL steps.
+    syevd: Syevd<T: Scalar> over [f32, f64, c32, c64], Column {
+        dims { n }
+        args { a: T [n, n] }
+        attrs { mode: Vectors as u8, uplo: Uplo as u8 }
+        rets { v: T [n, n] = a, w: T::Real [n], info: i32 [] }
+    }
+    cpu = lapack(syevd, heevd), |call, threads| {
+        let (job, uplo, v) = (call.mode, call.uplo, in_out(call.v));
+        eigh::syevd(job, uplo, call.batch, call.n, v, call.w, call.info, threads)
+    };
+    cuda = none;
+
+    /// Reduction of a Hermitian matrix to real tridiagonal form, A = Q·T·Qᴴ (xSYTRD, xHETRD).
+    ///
+    /// `d` is T's diagonal and `e` what is beside it; both replace those elements of `reflectors`,
+    /// too. For `uplo` Lower Q = H(1)⋯H(n−1), and v of H(i) = I − tau(i)·v·vᴴ is zero up to row i, 1
+    /// in row i + 1, and below that in column i of `reflectors`; for Upper Q = H(n−1)⋯H(1), and v is
+    /// 1 in row i, zero below, and above it in column i + 1. The triangle that `uplo` does not name
+    /// is not read and keeps what `a` has there. NaN and inf propagate; `info` is 0.
+    sytrd: Sytrd<T: Scalar> over [f32, f64, c32, c64], Column {
+        dims { n, q = max(n - 1, 0) }
+        args { a: T [n, n] }
+        attrs { uplo: Uplo as u8 }
+        rets { reflectors: T [n, n] = a, d: T::Real [n], e: T::Real [q], tau: T [q], info: i32 [] }
+    }
+    cpu = lapack(sytrd, hetrd), |call, threads| {
+        let (uplo, a) = (call.uplo, in_out(call.reflectors));
+        let (d, e, tau, info) = (call.d, call.e, call.tau, call.info);
+        eigh::sytrd(uplo, call.batch, call.n, a, d, e, tau, info, threads)
+    };
+    cuda = none;
+}

@@ -1,0 +1,88 @@
+//! QR factorisation A = Q·R with Q as Householder reflectors, and the use of such a Q.
+
+use lapax_core::Side;
+use lapax_cpu::qr;
+
+use super::{c32, c64, in_out};
+
+/// The order of Q: the size of C on the side on which Q multiplies.
+fn order(left: bool, m: i64, n: i64) -> i64 {
+    if left { m } else { n }
+}
+
+super::ops! { qr;
+    /// QR factorisation A = Q·R by Householder reflectors, in LAPACK's packed form (xGEQRF).
+    ///
+    /// `qr` holds R on and above the diagonal, which is real and may be negative. Q is H₁·H₂⋯H_k,
+    /// H_i = I − tau[i]·v·vᴴ; v is zero above row i, one in it, and stored below it in column i. A
+    /// tau is zero where a column has zeros below the diagonal and is real on it. NaN and inf
+    /// propagate.
+    geqrf: Geqrf<T> over [f32, f64, c32, c64], Column {
+        dims { m, n, k = min(m, n) }
+        args { a: T [m, n] }
+        rets { qr: T [m, n] = a, tau: T [k] }
+    }
+    cpu = lapack(geqrf), |call, threads| {
+        qr::geqrf(call.batch, call.m, call.n, in_out(call.qr), call.tau, threads)
+    };
+    cuda = none;
+
+    /// QR factorisation with column pivoting, A·P = Q·R (xGEQP3).
+    ///
+    /// `qr` and `tau` are geqrf's for A·P. Where `jpvt` is not zero, the column is moved to the
+    /// front and not pivoted; of the others, the one of largest remaining norm comes next.
+    /// `jpvt_out` counts from 1: column j of A·P is column `jpvt_out[j]` of A. A column that holds
+    /// NaN or inf comes before finite ones, so that they propagate.
+    geqp3: Geqp3<T> over [f32, f64, c32, c64], Column {
+        dims { m, n, k = min(m, n) }
+        args { a: T [m, n], jpvt: i32 [n] }
+        rets { qr: T [m, n] = a, jpvt_out: i32 [n] = jpvt, tau: T [k] }
+    }
+    cpu = lapack(geqp3), |call, threads| {
+        let (a, jpvt) = (in_out(call.qr), in_out(call.jpvt_out));
+        qr::geqp3(call.batch, call.m, call.n, a, jpvt, call.tau, threads)
+    };
+    cuda = none;
+
+    /// The first n columns of Q = H₁·H₂⋯H_t from its reflectors (xORGQR, xUNGQR).
+    ///
+    /// The reflectors are stored as geqrf leaves them; what `a` holds on and above the diagonal and
+    /// in its last n − t columns is not read.
+    orgqr: Orgqr<T> over [f32, f64, c32, c64], Column {
+        dims { m, n, t }
+        args { a: T [m, n], tau: T [t] }
+        rets { q: T [m, n] = a }
+        require {
+            m >= n => "at least as many rows m as columns n",
+            n >= t => "at least as many columns n as reflectors t",
+        }
+    }
+    cpu = lapack(orgqr, ungqr), |call, threads| {
+        let (a, tau) = (in_out(call.q), call.tau);
+        qr::orgqr(call.batch, call.m, call.n, call.t, a, tau, threads)
+    };
+    cuda = none;
+
+    /// A product with Q = H₁·H₂⋯H_t: Q·C, Qᴴ·C, C·Q or C·Qᴴ (xORMQR, xUNMQR).
+    ///
+    /// The reflectors are in the first t columns of `a`, as geqrf leaves them; the rest of `a` is
+    /// not read. `left` is the side of Q. `transpose` takes Qᴴ, which is Qᵀ for real scalars.
+    ormqr: Ormqr<T> over [f32, f64, c32, c64], Column {
+        dims { m, n, p, t, r = order(left, m, n) }
+        args { a: T [r, p], tau: T [t], c: T [m, n] }
+        attrs { left: bool, transpose: bool }
+        rets { product: T [m, n] = c }
+        require {
+            r >= t => "Q's order r to be at least its number of reflectors t",
+            p >= t => "at least as many columns p as reflectors t",
+        }
+    }
+    cpu = lapack(ormqr, unmqr), |call, threads| {
+        let side = if call.left { Side::Left } else { Side::Right };
+        let factor = if call.transpose { qr::Factor::Adjoint } else { qr::Factor::Q };
+        let (batch, m, n, p, t) = (call.batch, call.m, call.n, call.p, call.t);
+        let (a, tau, c) = (call.a, call.tau, in_out(call.product));
+        qr::ormqr(side, factor, batch, m, n, p, t, a, tau, c, threads)
+    };
+    cuda = none;
+}

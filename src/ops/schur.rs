@@ -1,0 +1,49 @@
+//! Schur form: A = Z·T·Zᴴ.
+
+use lapax_core::{Sort, Vectors};
+use lapax_cpu::schur::{self, Eigenvalues};
+
+use super::{c32, c64, in_out};
+
+super::ops! { schur;
+    /// Schur form of a real matrix, A = Z·T·Zᵀ (sGEES, dGEES).
+    ///
+    /// Z is orthogonal and T upper quasi-triangular: a conjugate pair of eigenvalues has a 2 × 2 block
+    /// with equal diagonal elements and off-diagonal ones of opposite sign. `wr` and `wi` are the
+    /// parts of the eigenvalues in the order of the diagonal, the one with positive imaginary part
+    /// first. With `mode` None, `z` is zero. Eigenvalues cannot be sorted: `sort` is None and `sdim`
+    /// 0. `info = i > 0`: only the eigenvalues after the i-th were found, and the other results are
+    /// NaN, as they are, with `info` 0, where `a` has a NaN or inf.
+    gees: Gees<T> over [f32, f64], Column {
+        dims { n }
+        args { a: T [n, n] }
+        attrs { mode: Vectors as u8, sort: Sort as u8 }
+        rets {
+            t: T [n, n] = a, z: T [n, n], wr: T [n], wi: T [n], sdim: i32 [], info: i32 []
+        }
+    }
+    cpu = lapack(gees), |call, threads| {
+        let Sort::None = call.sort;
+        let (t, w) = (in_out(call.t), Eigenvalues::Parts(call.wr, call.wi));
+        let (mode, batch, n) = (call.mode, call.batch, call.n);
+        schur::gees(mode, batch, n, t, call.z, w, call.sdim, call.info, threads)
+    };
+    cuda = none;
+
+    /// Schur form of a complex matrix, A = Z·T·Zᴴ (cGEES, zGEES).
+    ///
+    /// Z is unitary and T upper triangular; `w` is its diagonal. The rest is as for gees.
+    gees_complex: GeesComplex<T> over [c32, c64], Column {
+        dims { n }
+        args { a: T [n, n] }
+        attrs { mode: Vectors as u8, sort: Sort as u8 }
+        rets { t: T [n, n] = a, z: T [n, n], w: T [n], sdim: i32 [], info: i32 [] }
+    }
+    cpu = lapack(gees), |call, threads| {
+        let Sort::None = call.sort;
+        let (t, w) = (in_out(call.t), Eigenvalues::Whole(call.w));
+        let (mode, batch, n) = (call.mode, call.batch, call.n);
+        schur::gees(mode, batch, n, t, call.z, w, call.sdim, call.info, threads)
+    };
+    cuda = none;
+}

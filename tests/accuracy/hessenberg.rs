@@ -1,0 +1,147 @@
+//! gehrd: ‖Q·H·Qᴴ − A‖ / (n·‖A‖·ε), ‖Qᴴ·Q − I‖ / (n·ε), the range, NaN, and the same bits everywhere.
+
+use lapax_core::Scalar;
+use lapax_cpu::{Error, InOut, Serial, Threads, hessenberg::gehrd};
+
+use crate::kinds::{KINDS, Kind, ORDERS, matrix};
+use crate::matrix::{Matrix, ratio};
+use crate::sample::{Sample, bits};
+use crate::threads::Spawned;
+use crate::{Worst, for_each_scalar};
+
+for_each_scalar!(residual, range_is_kept, nan_stays_in_its_matrix, same_bits_everywhere);
+
+struct Reduced<T> {
+    a: Vec<T>,
+    tau: Vec<T>,
+}
+
+fn reduce<T: Sample>(
+    batch: usize,
+    n: usize,
+    (low, high): (usize, usize),
+    a: &[T],
+    threads: &dyn Threads,
+) -> Reduced<T> {
+    let call = |src: Option<&[T]>, mut dst: Vec<T>| {
+        let mut tau = vec![T::nan(); batch * n.saturating_sub(1)];
+        let mut info = vec![-7; batch];
+        let a = InOut { src, dst: &mut dst };
+        gehrd(batch, n, low, high, a, &mut tau, &mut info, threads).unwrap();
+        assert!(info.iter().all(|&info| info == 0));
+        Reduced { a: dst, tau }
+    };
+    let aliased = call(None, a.to_vec());
+    let copied = call(Some(a), vec![T::nan(); a.len()]);
+    assert!(bits(&aliased.a) == bits(&copied.a) && bits(&aliased.tau) == bits(&copied.tau));
+    aliased
+}
+
+/// H, and Q as the product of the reflectors.
+fn factors<T: Sample>(n: usize, reduced: &Reduced<T>, exponent: i32) -> [Matrix<T::Wide>; 2] {
+    let h = Matrix::widened(n, &reduced.a, exponent).masked(|i, j| i <= j + 1);
+    let mut q = Matrix::new(n, n, |i, j| if i == j { T::Wide::ONE } else { T::Wide::ZERO });
+    for (k, tau) in reduced.tau.iter().enumerate().rev() {
+        let v: Vec<T::Wide> = (k + 1..n)
+            .map(|i| if i == k + 1 { T::Wide::ONE } else { reduced.a[i + k * n].widen(0) })
+            .collect();
+        for column in q.data.chunks_exact_mut(n) {
+            let x = &mut column[k + 1..];
+            let sum = v.iter().zip(&*x).fold(T::Wide::ZERO, |sum, (v, &x)| sum + v.conj() * x);
+            x.iter_mut().zip(&v).for_each(|(x, &v)| *x -= tau.widen(0) * sum * v);
+        }
+    }
+    [h, q]
+}
+
+/// ‖Qᴴ·Q − I‖ / (n·ε).
+pub(crate) fn departure<T: Sample>(q: &Matrix<T::Wide>) -> f64 {
+    let n = q.cols;
+    let identity = Matrix::new(n, n, |i, j| if i == j { T::Wide::ONE } else { T::Wide::ZERO });
+    ratio::<T>(q.adjoint().times(q).minus(&identity).norm(), n, 1.0, 0)
+}
+
+fn residual<T: Sample>() {
+    let mut worst = Worst::default();
+    for n in ORDERS {
+        for kind in KINDS {
+            let exponent = kind.exponent::<T>();
+            let a: Vec<T> = matrix::<T>(kind, n, n, 1).narrowed(exponent);
+            let reduced = reduce(1, n, (1, n), &a, &Serial);
+            let [h, q] = factors(n, &reduced, -exponent);
+            let case = || format!("{} {kind:?} n = {n}", T::NAME);
+            worst.check(departure::<T>(&q), case);
+            let a = Matrix::widened(n, &a, -exponent);
+            let error = q.times(&h).times(&q.adjoint()).minus(&a).norm();
+            worst.check(ratio::<T>(error, n, a.norm(), -exponent), case);
+            for (k, &tau) in reduced.tau.iter().enumerate() {
+                assert!(h.at(k + 1, k).im() == 0.0, "{}: the subdiagonal is real", case());
+                let tau = tau.widen(0);
+                assert!(tau == T::Wide::ZERO || (0.9999..=2.0001).contains(&tau.re()), "{tau:?}");
+            }
+        }
+    }
+}
+
+fn range_is_kept<T: Sample>() {
+    for (n, low, high) in [(1, 1, 1), (5, 2, 4), (5, 3, 3), (8, 1, 6), (8, 4, 8), (140, 11, 130)] {
+        let full: Matrix<T::Wide> = matrix::<T>(Kind::Random, n, n, 3);
+        let inside = |i: usize| (low - 1..high).contains(&i);
+        let a: Vec<T> = full.masked(|i, j| i <= j || (inside(i) && inside(j))).narrowed(0);
+        let reduced = reduce(1, n, (low, high), &a, &Serial);
+        let [h, q] = factors(n, &reduced, 0);
+        let a = Matrix::widened(n, &a, 0);
+        let error = q.times(&h).times(&q.adjoint()).minus(&a).norm();
+        Worst::default().check(ratio::<T>(error, n, a.norm(), 0), || format!("{low}..={high}"));
+        for k in (0..n - 1).filter(|&k| k + 1 < low || k + 1 >= high) {
+            assert!(reduced.tau[k] == T::ZERO && (k + 2..n).all(|i| q.at(i, k) == T::Wide::ZERO));
+        }
+    }
+}
+
+fn nan_stays_in_its_matrix<T: Sample>() {
+    for n in [1, 2, 7, 40, 110] {
+        let one: Vec<T> = matrix::<T>(Kind::Random, n, n, 3).narrowed(0);
+        let expected = reduce(1, n, (1, n), &one, &Serial);
+        for at in [0, n * n / 2, n * n - 1] {
+            for bad in [f64::NAN, f64::INFINITY] {
+                let mut a = one.repeat(3);
+                a[n * n + at] = T::from_f64(bad);
+                let result = reduce(3, n, (1, n), &a, &Serial);
+                for (b, a) in result.a.chunks_exact(n * n).enumerate() {
+                    let tau = &result.tau[b * (n - 1)..(b + 1) * (n - 1)];
+                    if b == 1 {
+                        assert!(a.iter().chain(tau).all(|&x| Scalar::is_nan(x)));
+                    } else {
+                        assert!(bits(a) == bits(&expected.a) && bits(tau) == bits(&expected.tau));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn same_bits_everywhere<T: Sample>() {
+    for (n, batch) in [(3, 900), (17, 60), (129, 5)] {
+        let one: Vec<T> = matrix::<T>(Kind::Random, n, n, 5).narrowed(0);
+        let expected = bits(&reduce(1, n, (1, n), &one, &Serial).a).repeat(batch);
+        for threads in [1, 2, 7] {
+            let result = reduce(batch, n, (1, n), &one.repeat(batch), &Spawned(threads));
+            assert!(bits(&result.a) == expected, "n = {n}, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn ranges_and_sizes_are_checked() {
+    let call = |n: usize, low, high, a: &mut [f64]| {
+        let (mut tau, mut info) = (vec![0.0; n.saturating_sub(1)], [0; 1]);
+        gehrd(1, n, low, high, InOut { src: None, dst: a }, &mut tau, &mut info, &Serial)
+    };
+    for (low, high) in [(0, 2), (1, 3), (3, 2), (2, 1)] {
+        assert!(matches!(call(2, low, high, &mut [0.0; 4]), Err(Error::Order { .. })));
+    }
+    assert!(matches!(call(2, 1, 2, &mut [0.0; 3]), Err(Error::Length { operand: "a", .. })));
+    assert_eq!(call(0, 1, 0, &mut []), Ok(()));
+    assert_eq!(call(2, 1, 2, &mut [1.0; 4]), Ok(()));
+}

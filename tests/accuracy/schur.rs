@@ -1,0 +1,219 @@
+//! gees: ‖Z·T·Zᴴ − A‖ / (n·‖A‖·ε), ‖Zᴴ·Z − I‖ / (n·ε), standard blocks, NaN, the same bits everywhere.
+
+use lapax_core::Scalar;
+use lapax_cpu::schur::{Eigenvalues, gees};
+use lapax_cpu::{Error, InOut, Serial, Threads, Vectors};
+
+use crate::hessenberg::departure;
+use crate::kinds::{KINDS, Kind, ORDERS, matrix};
+use crate::matrix::{Matrix, ratio};
+use crate::sample::{Random, Sample, bits};
+use crate::threads::Spawned;
+use crate::{Worst, for_each_scalar};
+
+for_each_scalar!(
+    residual,
+    larger_orders,
+    hard_cases,
+    values_do_not_depend_on_vectors,
+    nan_stays_in_its_matrix,
+    same_bits_everywhere,
+);
+
+pub(crate) struct Schur<T: Sample> {
+    t: Vec<T>,
+    z: Vec<T>,
+    /// The eigenvalues, wide.
+    w: Vec<(f64, f64)>,
+    info: Vec<i32>,
+}
+
+fn schur<T: Sample>(
+    vectors: Vectors,
+    batch: usize,
+    n: usize,
+    a: &[T],
+    threads: &dyn Threads,
+) -> Schur<T> {
+    let call = |src: Option<&[T]>, mut t: Vec<T>| {
+        let mut z = vec![T::nan(); a.len()];
+        let (mut wr, mut wi) = (vec![T::nan(); batch * n], vec![T::nan(); batch * n]);
+        let (mut sdim, mut info) = (vec![-7; batch], vec![-7; batch]);
+        let w = if T::IS_COMPLEX {
+            Eigenvalues::Whole(&mut wr)
+        } else {
+            Eigenvalues::Parts(&mut wr, &mut wi)
+        };
+        let a = InOut { src, dst: &mut t };
+        gees(vectors, batch, n, a, &mut z, w, &mut sdim, &mut info, threads).unwrap();
+        assert!(sdim.iter().all(|&sdim| sdim == 0));
+        let part = |x: T, y: T| if T::IS_COMPLEX { x.bits() } else { (x.bits().0, y.bits().0) };
+        let float = |(re, im)| (f64::from_bits(re), f64::from_bits(im));
+        let w = wr.iter().zip(&wi).map(|(&x, &y)| float(part(x, y))).collect();
+        Schur { t, z, w, info }
+    };
+    let aliased = call(None, a.to_vec());
+    let copied = call(Some(a), vec![T::nan(); a.len()]);
+    assert!(bits(&aliased.t) == bits(&copied.t) && bits(&aliased.z) == bits(&copied.z));
+    aliased
+}
+
+/// The eigenvalues that the diagonal blocks of T have, and that these are in standard form.
+fn diagonal<T: Sample>(n: usize, t: &[T]) -> Vec<(f64, f64)> {
+    let at = |i: usize, j: usize| t[i + j * n].widen(0);
+    let mut w: Vec<(f64, f64)> = (0..n).map(|j| (at(j, j).re(), at(j, j).im())).collect();
+    let mut j = 0;
+    while j < n {
+        assert!((j + 2..n).all(|i| t[i + j * n] == T::ZERO));
+        if j + 1 == n || at(j + 1, j) == T::Wide::ZERO {
+            j += 1;
+            continue;
+        }
+        let (b, c) = (at(j, j + 1).re(), at(j + 1, j).re());
+        assert!(!T::IS_COMPLEX, "T is triangular");
+        assert!(at(j, j) == at(j + 1, j + 1), "equal diagonal elements");
+        assert!((b > 0.0 && c < 0.0) || (b < 0.0 && c > 0.0), "opposite signs: {b} {c}");
+        assert!(j + 2 >= n || at(j + 2, j + 1) == T::Wide::ZERO, "no block overlaps another");
+        let size = b.abs().sqrt() * c.abs().sqrt();
+        (w[j].1, w[j + 1].1) = (size, -size);
+        j += 2;
+    }
+    w
+}
+
+fn check<T: Sample>(worst: &mut Worst, n: usize, a: &[T], exponent: i32, case: &str) {
+    let result = schur(Vectors::Wanted, 1, n, a, &Serial);
+    let case = || format!("{} {case} n = {n}", T::NAME);
+    assert_eq!(result.info, [0], "{}", case());
+    for (w, (re, im)) in result.w.iter().zip(diagonal(n, &result.t)) {
+        // The product of the roots is rounded in T, and may be denormal there.
+        let close = |x: f64, y: f64| (x - y).abs() <= 1e-6 * y.abs() + 1e-44;
+        assert!(close(w.0, re) && close(w.1, im), "{}: {w:?} is not {re} + {im}i", case());
+    }
+    let (t, z) = (Matrix::widened(n, &result.t, exponent), Matrix::widened(n, &result.z, 0));
+    worst.check(departure::<T>(&z), case);
+    let a = Matrix::widened(n, a, exponent);
+    let error = z.times(&t).times(&z.adjoint()).minus(&a).norm();
+    worst.check(ratio::<T>(error, n, a.norm(), exponent), case);
+}
+
+fn residual<T: Sample>() {
+    let mut worst = Worst::default();
+    for n in ORDERS {
+        for kind in KINDS {
+            let exponent = kind.exponent::<T>();
+            let a: Vec<T> = matrix::<T>(kind, n, n, 1).narrowed(exponent);
+            check(&mut worst, n, &a, -exponent, &format!("{kind:?}"));
+        }
+    }
+}
+
+/// Where several shifts go through the matrix at a time.
+fn larger_orders<T: Sample>() {
+    let mut worst = Worst::default();
+    for n in [180, 301] {
+        for kind in [Kind::Random, Kind::Graded, Kind::Grcar, Kind::RankDeficient] {
+            let a: Vec<T> = matrix::<T>(kind, n, n, 1).narrowed(0);
+            check(&mut worst, n, &a, 0, &format!("{kind:?}"));
+        }
+    }
+}
+
+/// Cyclic shifts, on which an iteration without exceptional shifts stands still; zero, triangular
+/// and companion matrices; a Jordan block; matrices with 2 × 2 blocks of every kind.
+fn hard_cases<T: Sample>() {
+    let mut worst = Worst::default();
+    let one = T::ONE;
+    for n in [2, 3, 4, 5, 16, 50, 120] {
+        let mut build = |name: &str, element: &dyn Fn(usize, usize) -> T| {
+            let a: Vec<T> = (0..n * n).map(|k| element(k % n, k / n)).collect();
+            check(&mut worst, n, &a, 0, name);
+        };
+        build("cyclic", &|i, j| if i == (j + 1) % n { one } else { T::ZERO });
+        build("backwards", &|i, j| if j == (i + 1) % n { one } else { T::ZERO });
+        build("zero", &|_, _| T::ZERO);
+        build("ones", &|_, _| one);
+        build("lower", &|i, j| if i >= j { T::from_f64((i + j) as f64) } else { T::ZERO });
+        build("Jordan", &|i, j| if i == j || i == j + 1 { one } else { T::ZERO });
+        build("companion", &|i, j| match (i, j) {
+            (0, _) => T::from_f64(-1.0 - j as f64),
+            _ if i == j + 1 => one,
+            _ => T::ZERO,
+        });
+        build("reversal", &|i, j| if i + j + 1 == n { one } else { T::ZERO });
+        build("skew", &|i, j| T::from_f64(i as f64 - j as f64));
+    }
+    let mut random = Random(11);
+    for _ in 0..3000 {
+        // Small integers make ties, repeated eigenvalues and zeros.
+        let a: Vec<T> = (0..4).map(|_| T::from_f64(random.below(5) as f64 - 2.0)).collect();
+        check(&mut worst, 2, &a, 0, &format!("{a:?}"));
+        let a: Vec<T> = (0..9).map(|_| T::from_f64(random.below(3) as f64 - 1.0)).collect();
+        check(&mut worst, 3, &a, 0, &format!("{a:?}"));
+        let scale = 2.0_f64.powf(40.0 * random.real());
+        let a: Vec<T> = (0..4)
+            .map(|k| T::narrow(random.scalar::<T::Wide>().scale([1.0, scale][k % 2]), 0))
+            .collect();
+        check(&mut worst, 2, &a, 0, &format!("{a:?}"));
+    }
+}
+
+fn values_do_not_depend_on_vectors<T: Sample>() {
+    for n in [0, 1, 2, 5, 33] {
+        let a: Vec<T> = matrix::<T>(Kind::Random, n, n, 7).narrowed(0);
+        let with = schur(Vectors::Wanted, 1, n, &a, &Serial);
+        let without = schur(Vectors::None, 1, n, &a, &Serial);
+        assert!(bits(&with.t) == bits(&without.t) && with.w == without.w);
+        assert!(without.z.iter().all(|&z| z == T::ZERO));
+    }
+}
+
+fn nan_stays_in_its_matrix<T: Sample>() {
+    for n in [1, 2, 7, 40, 110] {
+        let one: Vec<T> = matrix::<T>(Kind::Random, n, n, 3).narrowed(0);
+        let expected = schur(Vectors::Wanted, 1, n, &one, &Serial);
+        for at in [0, n * n / 2, n * n - 1] {
+            for bad in [f64::NAN, f64::INFINITY] {
+                let mut a = one.repeat(3);
+                a[n * n + at] = T::from_f64(bad);
+                let result = schur(Vectors::Wanted, 3, n, &a, &Serial);
+                assert_eq!(result.info, [0; 3]);
+                for b in [0, 2] {
+                    let item = b * n * n..(b + 1) * n * n;
+                    assert!(bits(&result.t[item.clone()]) == bits(&expected.t));
+                    assert!(bits(&result.z[item]) == bits(&expected.z));
+                    assert!(result.w[b * n..(b + 1) * n] == expected.w);
+                }
+                let item = n * n..2 * n * n;
+                let all = result.t[item.clone()].iter().chain(&result.z[item]);
+                assert!(all.copied().all(Scalar::is_nan));
+                assert!(result.w[n..2 * n].iter().all(|w| w.0.is_nan() && w.1.is_nan()));
+            }
+        }
+    }
+}
+
+fn same_bits_everywhere<T: Sample>() {
+    for (n, batch) in [(3, 900), (17, 60), (129, 3)] {
+        let one: Vec<T> = matrix::<T>(Kind::Random, n, n, 5).narrowed(0);
+        let expected = schur(Vectors::Wanted, 1, n, &one, &Serial);
+        for threads in [1, 2, 7] {
+            let all = one.repeat(batch);
+            let result = schur(Vectors::Wanted, batch, n, &all, &Spawned(threads));
+            assert!(bits(&result.t) == bits(&expected.t).repeat(batch), "{threads} threads");
+            assert!(bits(&result.z) == bits(&expected.z).repeat(batch), "{threads} threads");
+        }
+    }
+}
+
+#[test]
+fn sizes_are_checked() {
+    let call = |n, a: &mut [f64]| {
+        let w = Eigenvalues::Parts(&mut [], &mut []);
+        let a = InOut { src: None, dst: a };
+        gees(Vectors::None, 0, n, a, &mut [], w, &mut [], &mut [], &Serial)
+    };
+    assert!(matches!(call(1 << 31, &mut []), Err(Error::TooLarge { dimension: "n", .. })));
+    assert!(matches!(call(2, &mut [0.0]), Err(Error::Length { operand: "a", .. })));
+    assert_eq!(call(2, &mut []), Ok(()));
+}

@@ -1,0 +1,228 @@
+//! `gtsv` and `tridiagonal_solve_perturbed`: ‖A·X − B‖ / (‖A‖·‖X‖·ε).
+
+use lapax_core::Scalar;
+use lapax_cpu::tridiagonal::{Diagonals, gtsv, tridiagonal_solve_perturbed};
+use lapax_cpu::{InOut, Serial, Threads};
+
+use crate::kinds::{KINDS, Kind, ORDERS, matrix};
+use crate::matrix::{Matrix, ratio};
+use crate::sample::{Sample, bits};
+use crate::threads::Spawned;
+use crate::{Worst, for_each_scalar};
+
+for_each_scalar!(
+    residual,
+    perturbed_residual,
+    singular_is_reported,
+    nan_stays_in_its_matrix,
+    same_bits_everywhere,
+    aliased_or_not,
+);
+
+const COLUMNS: [usize; 4] = [0, 1, 2, 7];
+
+/// The diagonals of a matrix, with NaN where nothing is to be read.
+fn diagonals<T: Sample>(a: &Matrix<T::Wide>, exponent: i32) -> [Vec<T>; 3] {
+    let n = a.rows;
+    let at = |i, j| T::narrow(a.at(i, j), exponent);
+    let dl = (0..n).map(|i| if i > 0 { at(i, i - 1) } else { T::nan() });
+    let du = (0..n).map(|i| if i + 1 < n { at(i, i + 1) } else { T::nan() });
+    [dl.collect(), (0..n).map(|i| at(i, i)).collect(), du.collect()]
+}
+
+fn banded<T: Sample>([dl, d, du]: &[Vec<T>; 3], exponent: i32) -> Matrix<T::Wide> {
+    Matrix::new(d.len(), d.len(), |i, j| match j {
+        _ if j == i => d[i].widen(exponent),
+        _ if j + 1 == i => dl[i].widen(exponent),
+        _ if j == i + 1 => du[i].widen(exponent),
+        _ => T::Wide::ZERO,
+    })
+}
+
+struct Solved<T> {
+    d: Vec<T>,
+    x: Vec<T>,
+    info: Vec<i32>,
+}
+
+fn solve<T: Sample>(
+    batch: usize,
+    nrhs: usize,
+    [dl, d, du]: &[Vec<T>; 3],
+    b: &[T],
+    threads: &dyn Threads,
+) -> Solved<T> {
+    let m = d.len().checked_div(batch).unwrap_or(0);
+    let (mut dl, mut d, mut du, mut x) = (dl.clone(), d.clone(), du.clone(), b.to_vec());
+    let mut info = vec![-1; batch];
+    let [a, b, c] = [&mut dl, &mut d, &mut du].map(|dst| InOut { src: None, dst });
+    let operand = InOut { src: None, dst: &mut x };
+    gtsv(batch, m, nrhs, Diagonals { dl: a, d: b, du: c }, operand, &mut info, threads).unwrap();
+    Solved { d, x, info }
+}
+
+fn perturbed<T: Sample>(
+    batch: usize,
+    nrhs: usize,
+    [dl, d, du]: &[Vec<T>; 3],
+    b: &[T],
+    threads: &dyn Threads,
+) -> Vec<T> {
+    let m = d.len().checked_div(batch).unwrap_or(0);
+    let mut x = vec![T::nan(); b.len()];
+    tridiagonal_solve_perturbed(batch, m, nrhs, [dl, d, du], b, &mut x, threads).unwrap();
+    x
+}
+
+/// ‖A·X − B‖ / (‖A‖·‖X‖·ε) with A scaled by `exponent` and B, X of order 1.
+fn error_ratio<T: Sample>(a: &[Vec<T>; 3], b: &[T], x: &[T], exponent: i32) -> f64 {
+    let m = a[1].len();
+    let a = banded(a, -exponent);
+    // B carries the scale of A, so X does not.
+    let (b, x) = (Matrix::widened(m, b, -exponent), Matrix::widened(m, x, 0));
+    // Where A is denormal its elements are in error by that unit, which X multiplies.
+    let error = a.times(&x).minus(&b).norm();
+    if error == 0.0 { 0.0 } else { ratio::<T>(error / x.norm(), 1, a.norm(), -exponent) }
+}
+
+fn residual<T: Sample>() {
+    let mut worst = Worst::default();
+    for m in ORDERS {
+        for kind in KINDS {
+            let exponent = kind.exponent::<T>();
+            let a = diagonals::<T>(&matrix::<T>(kind, m, m, 1), exponent);
+            for nrhs in COLUMNS {
+                let b: Vec<T> = matrix::<T>(Kind::Random, m, nrhs, 2).narrowed(exponent);
+                let solved = solve(1, nrhs, &a, &b, &Serial);
+                match usize::try_from(solved.info[0]).unwrap() {
+                    0 if solved.x.iter().all(|&x| Scalar::is_finite(x)) => {
+                        let ratio = error_ratio(&a, &b, &solved.x, exponent);
+                        worst.check(ratio, || format!("{} {kind:?} {m} × {nrhs}", T::NAME));
+                    }
+                    // Elimination of a singular matrix with rounding may overflow in the quotients.
+                    0 => assert!(singular(kind), "{} {kind:?} {m}: not finite", T::NAME),
+                    i => {
+                        assert!(singular(kind), "{} {kind:?} {m}: info {i}", T::NAME);
+                        assert_eq!(solved.d[i - 1], T::ZERO);
+                        assert_eq!(bits(&solved.x), bits(&b));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Kinds whose tridiagonal part can be singular in T.
+fn singular(kind: Kind) -> bool {
+    matches!(kind, Kind::RankDeficient | Kind::Kahan | Kind::Denormal | Kind::Wilkinson)
+}
+
+fn perturbed_residual<T: Sample>() {
+    let mut worst = Worst::default();
+    for m in ORDERS {
+        for kind in KINDS {
+            let exponent = kind.exponent::<T>();
+            let a = diagonals::<T>(&matrix::<T>(kind, m, m, 1), exponent);
+            for nrhs in COLUMNS {
+                let b: Vec<T> = matrix::<T>(Kind::Random, m, nrhs, 2).narrowed(exponent);
+                let x = perturbed(1, nrhs, &a, &b, &Serial);
+                assert!(x.iter().all(|&x| Scalar::is_finite(x)), "{} {kind:?} {m}", T::NAME);
+                let ratio = error_ratio(&a, &b, &x, exponent);
+                worst.check(ratio, || format!("{} {kind:?} {m} × {nrhs}", T::NAME));
+            }
+        }
+    }
+}
+
+fn singular_is_reported<T: Sample>() {
+    for m in [1, 2, 5, 33] {
+        for zero in 0..m {
+            // Diagonal but for one zero: U's first zero is there.
+            let mut d = vec![T::ONE; m];
+            d[zero] = T::ZERO;
+            let a = [vec![T::ZERO; m], d, vec![T::ZERO; m]];
+            let b = vec![T::ONE; m];
+            let solved = solve(1, 1, &a, &b, &Serial);
+            assert_eq!(usize::try_from(solved.info[0]), Ok(zero + 1));
+            assert_eq!(solved.x, b);
+            let x = perturbed(1, 1, &a, &b, &Serial);
+            assert!(x.iter().all(|&x| Scalar::is_finite(x)), "{x:?}");
+            assert!((0..m).all(|i| i == zero || x[i] == T::ONE));
+        }
+    }
+    // A zero matrix, and pivots whose reciprocals overflow.
+    let tiny = T::narrow(T::Wide::ONE, T::DENORMAL_EXPONENT);
+    for value in [T::ZERO, tiny] {
+        let a = [vec![T::ZERO; 4], vec![value; 4], vec![T::ZERO; 4]];
+        let x = perturbed(1, 1, &a, &[T::ONE; 4], &Serial);
+        assert!(x.iter().all(|&x| Scalar::is_finite(x)), "{value:?}: {x:?}");
+    }
+}
+
+fn three<T: Sample>(a: &[Vec<T>; 3], times: usize) -> [Vec<T>; 3] {
+    a.each_ref().map(|diagonal| diagonal.repeat(times))
+}
+
+fn nan_stays_in_its_matrix<T: Sample>() {
+    let (m, nrhs) = (6, 2);
+    let a = diagonals::<T>(&matrix::<T>(Kind::Random, m, m, 1), 0);
+    let b: Vec<T> = matrix::<T>(Kind::Random, m, nrhs, 2).narrowed(0);
+    let alone = solve(1, nrhs, &a, &b, &Serial);
+    let alone_perturbed = perturbed(1, nrhs, &a, &b, &Serial);
+    for diagonal in 0..3 {
+        let mut batch = three(&a, 3);
+        batch[diagonal][m + 2] = T::nan();
+        let solved = solve(3, nrhs, &batch, &b.repeat(3), &Serial);
+        let x = perturbed(3, nrhs, &batch, &b.repeat(3), &Serial);
+        assert_eq!(solved.info, [0, 0, 0]);
+        for (result, expected) in [(&solved.x, &alone.x), (&x, &alone_perturbed)] {
+            let parts: Vec<&[T]> = result.chunks(m * nrhs).collect();
+            assert_eq!(bits(parts[0]), bits(expected));
+            assert_eq!(bits(parts[2]), bits(expected));
+            assert!(parts[1].iter().any(|&x| Scalar::is_nan(x)), "diagonal {diagonal}");
+        }
+    }
+}
+
+fn same_bits_everywhere<T: Sample>() {
+    for (m, nrhs, batch) in [(3, 1, 9000), (40, 3, 500)] {
+        let a = diagonals::<T>(&matrix::<T>(Kind::Random, m, m, 1), 0);
+        let b: Vec<T> = matrix::<T>(Kind::Random, m, nrhs, 2).narrowed(0);
+        let expected = bits(&solve(1, nrhs, &a, &b, &Serial).x).repeat(batch);
+        let expected_perturbed = bits(&perturbed(1, nrhs, &a, &b, &Serial)).repeat(batch);
+        let (a, b) = (three(&a, batch), b.repeat(batch));
+        for threads in [1, 2, 7] {
+            let threads = Spawned(threads);
+            assert!(bits(&solve(batch, nrhs, &a, &b, &threads).x) == expected);
+            assert!(bits(&perturbed(batch, nrhs, &a, &b, &threads)) == expected_perturbed);
+        }
+    }
+}
+
+fn aliased_or_not<T: Sample>() {
+    let (m, nrhs) = (9, 3);
+    let a = diagonals::<T>(&matrix::<T>(Kind::Random, m, m, 1), 0);
+    let b: Vec<T> = matrix::<T>(Kind::Random, m, nrhs, 2).narrowed(0);
+    let shared = solve(1, nrhs, &a, &b, &Serial);
+    let mut copies = a.clone().map(|diagonal| vec![T::nan(); diagonal.len()]);
+    let (mut x, mut info) = (vec![T::nan(); b.len()], [-1]);
+    let [dl, d, du] = &mut copies;
+    let diagonals = Diagonals {
+        dl: InOut { src: Some(&a[0]), dst: dl },
+        d: InOut { src: Some(&a[1]), dst: d },
+        du: InOut { src: Some(&a[2]), dst: du },
+    };
+    let operand = InOut { src: Some(&b), dst: &mut x };
+    gtsv(1, m, nrhs, diagonals, operand, &mut info, &Serial).unwrap();
+    assert_eq!(bits(&x), bits(&shared.x));
+    assert_eq!(info, [0]);
+}
+
+#[test]
+fn empty_batches_and_matrices_are_nothing_to_do() {
+    let none = [Vec::new(), Vec::new(), Vec::new()];
+    assert!(solve::<f64>(0, 1, &none, &[], &Serial).x.is_empty());
+    let solved = solve::<f64>(2, 1, &none, &[], &Serial);
+    assert_eq!(solved.info, [0, 0]);
+    assert!(perturbed::<f64>(2, 3, &none, &[], &Serial).is_empty());
+}

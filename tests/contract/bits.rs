@@ -1,0 +1,154 @@
+//! The same bits: for any number of threads, anywhere in a batch, beside a matrix of NaN.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use num_complex::Complex;
+use xla_ffi::DataType;
+use xla_ffi::fake::{Host, PoolMode};
+use xla_ffi::sys::{XLA_FFI_Api, XLA_FFI_Error, XLA_FFI_ThreadPool_Schedule_Args};
+
+use crate::case::{Case, SMALL, bytes, variants};
+use crate::plan::{Operand, elements};
+
+type Schedule = unsafe extern "C" fn(*mut XLA_FFI_ThreadPool_Schedule_Args) -> *mut XLA_FFI_Error;
+
+/// Helpers queued by the calls of this file's one test that counts them.
+static SCHEDULED: AtomicUsize = AtomicUsize::new(0);
+static ORIGINAL: OnceLock<Schedule> = OnceLock::new();
+
+unsafe extern "C" fn count_and_schedule(
+    args: *mut XLA_FFI_ThreadPool_Schedule_Args,
+) -> *mut XLA_FFI_Error {
+    SCHEDULED.fetch_add(1, SeqCst);
+    // SAFETY: the fake host's function with what it was to be called with.
+    unsafe { ORIGINAL.get().unwrap()(args) }
+}
+
+/// The results, and how many helpers were queued.
+fn counted(case: &mut Case, host: &Host) -> (Vec<Vec<u8>>, usize) {
+    let mut table = std::mem::MaybeUninit::<XLA_FFI_Api>::uninit();
+    let (handler, before) = (case.variant.target.handler, SCHEDULED.load(SeqCst));
+    let outcome = case.plan.with_frame(host, |frame| {
+        // SAFETY: a copy of the host's table, which outlives the call.
+        let table = unsafe { table.write(frame.api.read()) };
+        ORIGINAL.get_or_init(|| table.XLA_FFI_ThreadPool_Schedule.unwrap());
+        table.XLA_FFI_ThreadPool_Schedule = Some(count_and_schedule);
+        frame.api = table;
+        host.invoke(handler, frame)
+    });
+    assert_eq!(outcome, Ok(()), "{}", case.variant.label());
+    (case.plan.rets.iter().map(bytes).collect(), SCHEDULED.load(SeqCst) - before)
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    for variant in variants() {
+        // As large as it must be to be spread.
+        let spread = (6..).map(|power| 1_i64 << power).find_map(|batch| {
+            assert!(batch <= 1 << 17, "{}: never spread", variant.label());
+            let mut case = variant.plain(&[batch], &[9, 10, 11, 12]);
+            let (results, helpers) = counted(&mut case, &Host::with_pool(8, PoolMode::Prompt));
+            (helpers > 0).then_some((case, results))
+        });
+        let (case, results) = spread.unwrap();
+        // The binding's own tests have the pools that stall or refuse.
+        for (threads, shared) in [(1, false), (2, true), (8, false), (8, true)] {
+            let mut again = case.clone();
+            for ret in &mut again.plan.rets {
+                *ret = Operand::unwritten(ret.dtype, &ret.dims);
+            }
+            again.plan.shared = if shared { case.aliases() } else { Vec::new() };
+            let host = Host::with_pool(threads, PoolMode::Prompt);
+            let (again, helpers) = counted(&mut again, &host);
+            assert!(again == results, "{} on {threads}, {shared}", variant.label());
+            assert_eq!(helpers > 0, threads > 1);
+        }
+    }
+}
+
+const BATCH: usize = 5;
+/// The problem that is spoilt.
+const SPOILT: usize = 2;
+
+/// The bytes of one problem of each result.
+fn problem(results: &[Vec<u8>], batch: usize, index: usize) -> Vec<&[u8]> {
+    let part = |bytes: &Vec<u8>| bytes.len() / batch * index..bytes.len() / batch * (index + 1);
+    results.iter().map(|bytes| &bytes[part(bytes)]).collect()
+}
+
+#[test]
+fn the_place_in_a_batch_changes_nothing() {
+    for variant in variants() {
+        // Larger than a vector register and than a block of the kernels, too.
+        for pool in [SMALL, &[33, 34, 35, 36]] {
+            let mut case = variant.plain(&[5], pool);
+            let results = case.results(&Host::new());
+            for index in 0..BATCH {
+                let mut alone = variant.plain(&[], pool);
+                for (arg, batch) in alone.plan.args.iter_mut().zip(&case.plan.args) {
+                    take(arg, batch, index);
+                }
+                let alone = alone.results(&Host::new());
+                let alone: Vec<&[u8]> = alone.iter().map(Vec::as_slice).collect();
+                assert!(problem(&results, BATCH, index) == alone, "{}", variant.label());
+            }
+        }
+    }
+}
+
+/// Fills `single` with problem `index` of `batch`.
+fn take(single: &mut Operand, batch: &Operand, index: usize) {
+    let count = elements(&single.dims);
+    let part = index * count..(index + 1) * count;
+    macro_rules! copy {
+        ($($dtype:ident: $element:ty),*) => {
+            match single.dtype {
+                $(DataType::$dtype => {
+                    let values = batch.values::<$element>()[part].to_vec();
+                    single.values_mut::<$element>().copy_from_slice(&values);
+                })*
+                other => panic!("an argument of {other}"),
+            }
+        };
+    }
+    copy!(F32: f32, F64: f64, C64: Complex<f32>, C128: Complex<f64>, I32: i32);
+}
+
+#[test]
+fn a_spoilt_matrix_leaves_its_neighbours_alone() {
+    for variant in variants() {
+        for mut case in variant.cases(&[5], SMALL) {
+            let results = case.results(&Host::new());
+            for arg in 0..case.plan.args.len() {
+                for all in [false, true] {
+                    let mut spoilt = case.clone();
+                    spoil(&mut spoilt.plan.args[arg], all);
+                    let spoilt = spoilt.results(&Host::new());
+                    let at = format!("{} {:?} argument {arg}", variant.label(), case.plan.attrs);
+                    for index in 0..BATCH {
+                        let same =
+                            problem(&results, BATCH, index) == problem(&spoilt, BATCH, index);
+                        // Spoilt throughout, a problem cannot have its old results.
+                        let expected = index != SPOILT;
+                        assert!(same == expected || index == SPOILT && !all, "{at} {index}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// NaN (an index that is none) in the first element of one problem, or in all of them.
+fn spoil(operand: &mut Operand, all: bool) {
+    let count = elements(&operand.dims) / BATCH;
+    let part = SPOILT * count..if all { (SPOILT + 1) * count } else { SPOILT * count + 1 };
+    match operand.dtype {
+        DataType::F32 => operand.values_mut()[part].fill(f32::NAN),
+        DataType::F64 => operand.values_mut()[part].fill(f64::NAN),
+        DataType::C64 => operand.values_mut()[part].fill(Complex::new(f32::NAN, 1.0)),
+        DataType::C128 => operand.values_mut()[part].fill(Complex::new(1.0, f64::NAN)),
+        DataType::I32 => operand.values_mut()[part].fill(-7_i32),
+        other => panic!("say here what spoils {other}"),
+    }
+}
