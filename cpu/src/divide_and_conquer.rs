@@ -227,3 +227,64 @@ fn sign<R: Real>(i: usize) -> R {
     let x = (i as u64).wrapping_add(1).wrapping_mul(GOLDEN);
     if (x ^ (x >> 29)).wrapping_mul(GOLDEN).leading_zeros() == 0 { R::ONE } else { -R::ONE }
 }
+
+#[cfg(test)]
+#[allow(clippy::cast_precision_loss, reason = "sizes here are small")]
+mod tests {
+    use super::*;
+
+    /// Numbers that look random, in [-1, 1).
+    fn random(seed: usize) -> impl Iterator<Item = f64> {
+        let mut state = seed as u64;
+        std::iter::repeat_with(move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 40) as f64 / (1_u64 << 23) as f64 - 1.0
+        })
+    }
+
+    #[test]
+    fn good_eigensystems_are_accepted_and_bad_ones_are_not() {
+        for n in [EIGEN_ORDER, 70, 150, 300] {
+            let numbers = |seed| random(seed).take(n).collect::<Vec<f64>>();
+            let equal: Vec<f64> = vec![0.5; n];
+            for (d, e) in [
+                (numbers(1), numbers(2)),
+                (equal.clone(), numbers(3).iter().map(|x| x * 1e-9).collect()),
+                (equal.clone(), equal),
+                (numbers(4), vec![0.0; n]),
+            ] {
+                let (e, mut w, mut z) = (&e[1..], vec![0.0; n], vec![0.0; n * n]);
+                let mut memory = memory(f64::eigen_scratch(n));
+                assert!(f64::eigen(&d, e, &mut w, &mut z, MemStack::new(&mut memory)));
+                let sums = &mut vec![0.0; n];
+                assert!(is_eigensystem(&d, e, &w, &z, sums), "n = {n}");
+                z[n * n / 2 + 1] += 1e-6;
+                assert!(!is_eigensystem(&d, e, &w, &z, sums), "n = {n}");
+                z[n * n / 2 + 1] = f64::NAN;
+                assert!(!is_eigensystem(&d, e, &w, &z, sums), "n = {n}");
+            }
+        }
+    }
+
+    #[test]
+    fn good_svds_are_accepted_and_bad_ones_are_not() {
+        for (m, n) in [(SVD_ORDER, SVD_ORDER), (100, 70), (300, 150)] {
+            let full: Vec<f64> = random(1).take(m * n).collect();
+            let graded = full.iter().enumerate().map(|(i, x)| x * 0.8_f64.powf((i / m) as f64));
+            let ones = vec![1.0; m * n];
+            for a in [graded.collect(), full, ones, vec![0.0; m * n]] {
+                let a = MatRef::from_column_major_slice(&a, m, n);
+                let (mut s, mut u, mut v) = (vec![0.0; n], vec![0.0; m * n], vec![0.0; n * n]);
+                let mut memory = memory(f64::svd_scratch(m, n, false));
+                let mut u = MatMut::from_column_major_slice_mut(&mut u, m, n);
+                let mut v = MatMut::from_column_major_slice_mut(&mut v, n, n);
+                let stack = MemStack::new(&mut memory);
+                assert!(f64::svd(a, &mut s, u.as_mut(), v.as_mut(), stack));
+                let sums = &mut vec![0.0; m + n];
+                assert!(is_svd(a, &s, u.as_ref(), v.as_ref(), sums), "{m}x{n}");
+                v[(n / 2, 1)] += 1e-6;
+                assert!(!is_svd(a, &s, u.as_ref(), v.as_ref(), sums), "{m}x{n}");
+            }
+        }
+    }
+}

@@ -12,8 +12,10 @@ use crate::implicit_ql::ImplicitQl;
 use crate::normal_range::{largest_part, power_near_reciprocal};
 use crate::rotations::{Rotation, set_identity};
 use crate::scalar::nanoseconds;
-use crate::tridiagonalize::{self, tridiagonalize};
+use crate::tridiagonalize::{self, triangle, tridiagonalize};
 use crate::{Error, InOut, Scalar, Threads, Uplo, Vectors};
+
+pub use crate::tridiagonalize::sytrd;
 
 /// `info` where the matrix, LAPACK's fourth argument, holds a NaN or an infinity.
 const NOT_FINITE: i32 = -4;
@@ -215,113 +217,6 @@ impl<T: Scalar> WithSimd for ReflectColumns<'_, T> {
                 reflect_column::<S, T>(tau, tail, &mut column[j + 1..]);
             }
         }
-    }
-}
-
-/// Reduces each n × n Hermitian matrix of a batch to tridiagonal form, A = Q·T·Qᴴ.
-///
-/// LAPACK's storage: T's diagonal `d` and `e` beside it, both real, also replace those elements of
-/// `a`. Q is H(1)⋯H(n−1) for `Lower`, where v of H(i) is zero up to row i and 1 in row i + 1, and
-/// its tail lies in column i; for `Upper` it is H(n−1)⋯H(1), where v of H(i) is 1 in row i and zero
-/// after it, and the rest lies in column i + 1. The other triangle is neither read nor written.
-/// NaN and infinities propagate. `info` is 0.
-///
-/// # Errors
-/// Where a slice has another length than the dimensions say.
-#[allow(clippy::too_many_arguments, reason = "LAPACK's arguments, less the leading dimensions")]
-pub fn sytrd<T: Scalar>(
-    uplo: Uplo,
-    batch: usize,
-    n: usize,
-    a: InOut<'_, T>,
-    d: &mut [T::Real],
-    e: &mut [T::Real],
-    tau: &mut [T],
-    info: &mut [i32],
-    threads: &dyn Threads,
-) -> Result<(), Error> {
-    let operands = (
-        ItemsInOut::new("a", batch, &[n, n], a)?,
-        ItemsMut::new("d", batch, &[n], d)?,
-        ItemsMut::new("e", batch, &[n.saturating_sub(1)], e)?,
-        ItemsMut::new("tau", batch, &[n.saturating_sub(1)], tau)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
-    let products = n.saturating_mul(n).saturating_mul(n);
-    let arch = Arch::new();
-    let turned = if uplo == Uplo::Upper { n } else { 0 };
-    let scratch = || (vec![T::ZERO; turned * turned], tridiagonalize::Scratch::new(n));
-    for_each(
-        batch,
-        operands,
-        nanoseconds::<T>(products),
-        threads,
-        scratch,
-        |(turned, scratch), (a, d, e, tau, info)| {
-            info[0] = 0;
-            if uplo == Uplo::Lower {
-                return reduce(a, d, e, tau, scratch, arch);
-            }
-            // End for end, an upper triangle is a lower one, and H(1)⋯H(n−1) is H(n−1)⋯H(1).
-            copy_turned(triangle_ranges(n, Uplo::Upper), a, turned);
-            reduce(turned, d, e, tau, scratch, arch);
-            copy_turned(triangle_ranges(n, Uplo::Lower), turned, a);
-            d.reverse();
-            e.reverse();
-            tau.reverse();
-        },
-    );
-    Ok(())
-}
-
-/// Reduces a lower triangle that is first brought to where nothing overflows.
-fn reduce<T: Scalar>(
-    a: &mut [T],
-    d: &mut [T::Real],
-    e: &mut [T::Real],
-    tau: &mut [T],
-    scratch: &mut tridiagonalize::Scratch<T>,
-    arch: Arch,
-) {
-    let n = d.len();
-    let power =
-        largest_part(triangle(a, n, Uplo::Lower)).map_or(T::Real::ONE, power_near_reciprocal);
-    for range in triangle_ranges(n, Uplo::Lower) {
-        a[range].iter_mut().for_each(|x| *x = x.scale(power));
-    }
-    tridiagonalize(a, d, e, tau, scratch, arch);
-    d.iter_mut().chain(&mut *e).for_each(|x| *x = *x / power);
-    for (j, &d) in d.iter().enumerate() {
-        a[j * n + j] = T::from_real(d);
-    }
-    for (j, &e) in e.iter().enumerate() {
-        a[j * n + j + 1] = T::from_real(e);
-    }
-}
-
-/// The parts of each column in a triangle.
-fn triangle_ranges(n: usize, uplo: Uplo) -> impl Iterator<Item = std::ops::Range<usize>> {
-    (0..n).map(move |j| match uplo {
-        Uplo::Lower => j * n + j..(j + 1) * n,
-        Uplo::Upper => j * n..j * n + j + 1,
-    })
-}
-
-/// The elements of a triangle.
-fn triangle<T>(a: &[T], n: usize, uplo: Uplo) -> impl Iterator<Item = &T> {
-    triangle_ranges(n, uplo).flat_map(|range| &a[range])
-}
-
-/// Copies ranges of a square matrix to where they are when it is turned end for end.
-fn copy_turned<T: Copy>(
-    ranges: impl Iterator<Item = std::ops::Range<usize>>,
-    from: &[T],
-    to: &mut [T],
-) {
-    let length = from.len();
-    for range in ranges {
-        let target = &mut to[length - range.end..length - range.start];
-        target.iter_mut().rev().zip(&from[range]).for_each(|(to, &from)| *to = from);
     }
 }
 

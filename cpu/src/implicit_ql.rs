@@ -149,3 +149,49 @@ pub(crate) fn sort<R: Real>(d: &mut [R], mut z: Option<&mut [R]>) {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::cast_precision_loss, reason = "sizes here are small")]
+mod tests {
+    use pulp::Arch;
+
+    use super::*;
+    use crate::divide_and_conquer::is_eigensystem;
+    use crate::rotations::set_identity;
+
+    fn decompose(d: &[f64], e: &[f64]) -> Result<Vec<f64>, usize> {
+        let n = d.len();
+        let (mut w, mut off, mut z) = (d.to_vec(), e.to_vec(), vec![0.0; n * n]);
+        let none = Rotation { c: 1.0, s: 0.0 };
+        set_identity(&mut z, n);
+        let ql =
+            ImplicitQl { d: &mut w, e: &mut off, z: Some(&mut z), rotations: &mut vec![none; n] };
+        Arch::new().dispatch(ql)?;
+        assert!(is_eigensystem(d, e, &w, &z, &mut vec![0.0; n]), "{d:?} {e:?} {w:?}");
+        Ok(w)
+    }
+
+    #[test]
+    fn graded_glued_and_split_matrices_converge() -> Result<(), usize> {
+        for n in [1_usize, 2, 3, 20, 41, 100] {
+            let graded: Vec<f64> = (0..n).map(|i| 0.5_f64.powf(i as f64)).collect();
+            let turned: Vec<f64> = graded.iter().rev().copied().collect();
+            // Wilkinson's matrices W₂₁⁺, one beside the other.
+            let wilkinson: Vec<f64> = (0..n).map(|i| (i % 21).abs_diff(10) as f64 / 10.0).collect();
+            let glue = |i| if i % 21 == 20 { 1e-9 } else { 0.1 };
+            let split = |i: usize| if i % 3 == 0 { 0.0 } else { 0.5 };
+            decompose(&graded, &graded[1..])?;
+            decompose(&turned, &turned[1..])?;
+            decompose(&wilkinson, &(1..n).map(glue).collect::<Vec<_>>())?;
+            decompose(&wilkinson, &(1..n).map(split).collect::<Vec<_>>())?;
+            decompose(&vec![0.0; n], &vec![1.0; n - 1])?;
+            decompose(&vec![0.0; n], &vec![0.0; n - 1])?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_does_not_converge_is_counted() {
+        assert_eq!(decompose(&[0.0; 3], &[f64::NAN, 0.0]), Err(1));
+    }
+}

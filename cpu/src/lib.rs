@@ -38,6 +38,7 @@ mod simd;
 mod standard;
 mod substitution;
 pub mod svd;
+mod tall_svd;
 pub mod triangular;
 pub mod tridiagonal;
 mod tridiagonalize;

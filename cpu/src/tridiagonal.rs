@@ -147,7 +147,8 @@ fn forward<T: Scalar>(steps: &[Step<T>], b: &mut [T]) {
         if step.swapped {
             b.swap(i - 1, i);
         }
-        b[i] = b[i] - step.multiplier * b[i - 1];
+        let above = b[i - 1];
+        b[i] -= step.multiplier * above;
     }
 }
 
@@ -176,13 +177,17 @@ fn eliminate<T: Scalar>(
     let m = d.len();
     for i in 1..m {
         let (k, below) = (i - 1, dl[i]);
-        let swapped = !(d[k].abs1() >= below.abs1());
-        if !swapped && d[k] == T::ZERO {
+        // A NaN is not kept as the pivot: it must reach the multipliers.
+        let kept = d[k].abs1() >= below.abs1();
+        if kept && d[k] == T::ZERO {
             return Err(k);
         }
         let multiplier;
         dl[i] = T::ZERO;
-        if swapped {
+        if kept {
+            multiplier = below.divide(d[k]);
+            d[i] -= multiplier * du[k];
+        } else {
             multiplier = d[k].divide(below);
             let next = d[i];
             d[k] = below;
@@ -192,11 +197,8 @@ fn eliminate<T: Scalar>(
                 dl[i] = du[i];
                 du[i] = -(multiplier * dl[i]);
             }
-        } else {
-            multiplier = below.divide(d[k]);
-            d[i] -= multiplier * du[k];
         }
-        steps[k] = Step { multiplier, swapped };
+        steps[k] = Step { multiplier, swapped: !kept };
     }
     match d.last() {
         Some(&last) if last == T::ZERO => Err(m - 1),

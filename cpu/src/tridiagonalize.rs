@@ -5,17 +5,100 @@
 //! for eigenvalue computations" (J. Comput. Appl. Math. 27, 1989; LAPACK working note 2).
 
 use faer::{Accum, Conj, MatMut, MatRef};
-use lapax_core::Real as _;
+use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each};
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::Scalar;
 use crate::householder::{Reflector, dot, reflector};
+use crate::normal_range::{largest_part, power_near_reciprocal};
+use crate::scalar::nanoseconds;
 use crate::simd::sub_scaled;
+use crate::{Error, InOut, Scalar, Threads, Uplo};
 
 /// Columns that are reduced before the rest is updated.
 const PANEL: usize = 32;
 /// The order up to which a Hermitian update is computed as a full product, of which half is used.
 const PRODUCT_ORDER: usize = 64;
+
+/// Reduces each n × n Hermitian matrix of a batch to tridiagonal form, A = Q·T·Qᴴ.
+///
+/// LAPACK's storage: T's diagonal `d` and `e` beside it, both real, also replace those elements of
+/// `a`. Q is H(1)⋯H(n−1) for `Lower`, where v of H(i) is zero up to row i and 1 in row i + 1, and
+/// its tail lies in column i; for `Upper` it is H(n−1)⋯H(1), where v of H(i) is 1 in row i and zero
+/// after it, and the rest lies in column i + 1. The other triangle is neither read nor written.
+/// NaN and infinities propagate. `info` is 0.
+///
+/// # Errors
+/// Where a slice has another length than the dimensions say.
+#[allow(clippy::too_many_arguments, reason = "LAPACK's arguments, less the leading dimensions")]
+pub fn sytrd<T: Scalar>(
+    uplo: Uplo,
+    batch: usize,
+    n: usize,
+    a: InOut<'_, T>,
+    d: &mut [T::Real],
+    e: &mut [T::Real],
+    tau: &mut [T],
+    info: &mut [i32],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let operands = (
+        ItemsInOut::new("a", batch, &[n, n], a)?,
+        ItemsMut::new("d", batch, &[n], d)?,
+        ItemsMut::new("e", batch, &[n.saturating_sub(1)], e)?,
+        ItemsMut::new("tau", batch, &[n.saturating_sub(1)], tau)?,
+        ItemsMut::new("info", batch, &[], info)?,
+    );
+    let products = n.saturating_mul(n).saturating_mul(n);
+    let arch = Arch::new();
+    let turned = if uplo == Uplo::Upper { n } else { 0 };
+    let scratch = || (vec![T::ZERO; turned * turned], Scratch::new(n));
+    for_each(
+        batch,
+        operands,
+        nanoseconds::<T>(products),
+        threads,
+        scratch,
+        |(turned, scratch), (a, d, e, tau, info)| {
+            info[0] = 0;
+            if uplo == Uplo::Lower {
+                return reduce(a, d, e, tau, scratch, arch);
+            }
+            // End for end, an upper triangle is a lower one, and H(1)⋯H(n−1) is H(n−1)⋯H(1).
+            copy_turned(triangle_ranges(n, Uplo::Upper), a, turned);
+            reduce(turned, d, e, tau, scratch, arch);
+            copy_turned(triangle_ranges(n, Uplo::Lower), turned, a);
+            d.reverse();
+            e.reverse();
+            tau.reverse();
+        },
+    );
+    Ok(())
+}
+
+/// Reduces a lower triangle that is first brought to where nothing overflows.
+fn reduce<T: Scalar>(
+    a: &mut [T],
+    d: &mut [T::Real],
+    e: &mut [T::Real],
+    tau: &mut [T],
+    scratch: &mut Scratch<T>,
+    arch: Arch,
+) {
+    let n = d.len();
+    let power =
+        largest_part(triangle(a, n, Uplo::Lower)).map_or(T::Real::ONE, power_near_reciprocal);
+    for range in triangle_ranges(n, Uplo::Lower) {
+        a[range].iter_mut().for_each(|x| *x = x.scale(power));
+    }
+    tridiagonalize(a, d, e, tau, scratch, arch);
+    d.iter_mut().chain(&mut *e).for_each(|x| *x = *x / power);
+    for (j, &d) in d.iter().enumerate() {
+        a[j * n + j] = T::from_real(d);
+    }
+    for (j, &e) in e.iter().enumerate() {
+        a[j * n + j + 1] = T::from_real(e);
+    }
+}
 
 /// What reductions of matrices of one order reuse.
 #[derive(Debug)]
@@ -158,5 +241,31 @@ fn hermitian_product<S: Simd, T: Scalar>(columns: &[T], n: usize, x: &[T], y: &m
         let (diagonal, below) = (column[row + j].re(), &column[row + j + 1..]);
         y[j] += x[j].scale(diagonal) + dot::<S, T>(below, &x[j + 1..]);
         sub_scaled::<S, T>(&mut y[j + 1..], -x[j], below);
+    }
+}
+
+/// The parts of each column in a triangle.
+fn triangle_ranges(n: usize, uplo: Uplo) -> impl Iterator<Item = std::ops::Range<usize>> {
+    (0..n).map(move |j| match uplo {
+        Uplo::Lower => j * n + j..(j + 1) * n,
+        Uplo::Upper => j * n..j * n + j + 1,
+    })
+}
+
+/// The elements of a triangle.
+pub(crate) fn triangle<T>(a: &[T], n: usize, uplo: Uplo) -> impl Iterator<Item = &T> {
+    triangle_ranges(n, uplo).flat_map(|range| &a[range])
+}
+
+/// Copies ranges of a square matrix to where they are when it is turned end for end.
+fn copy_turned<T: Copy>(
+    ranges: impl Iterator<Item = std::ops::Range<usize>>,
+    from: &[T],
+    to: &mut [T],
+) {
+    let length = from.len();
+    for range in ranges {
+        let target = &mut to[length - range.end..length - range.start];
+        target.iter_mut().rev().zip(&from[range]).for_each(|(to, &from)| *to = from);
     }
 }

@@ -238,8 +238,11 @@ impl<'a> Check<'a> {
                     Some(format!("{name}={}", value.describe()))
                 });
                 let got: Vec<String> = dims.chain(attrs).collect();
-                self.mismatches
-                    .push(format!("expected {}, got {}", requirement.reason, got.join(", ")));
+                self.mismatches.push(format!(
+                    "expected {}, got {}",
+                    requirement.reason,
+                    got.join(", ")
+                ));
             }
         }
     }

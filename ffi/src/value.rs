@@ -57,9 +57,8 @@ impl<'f> Scalar<'f> {
                 None$(.or_else(|| <$scalar>::from_value(value).map(|value| value.to_string())))*
             };
         }
-        let text: Option<String> = first_of!(
-            bool, i8, i16, i32, i64, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>
-        );
+        let text: Option<String> =
+            first_of!(bool, i8, i16, i32, i64, u16, u32, u64, f32, f64, Complex<f32>, Complex<f64>);
         match text {
             Some(text) => format!("{} {text}", self.dtype),
             None => self.dtype.to_string(),

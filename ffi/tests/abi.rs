@@ -4,6 +4,8 @@
 //! libclang (`LIBCLANG_PATH`, for example from PyPI's `libclang`); `make test` sets both.
 //! `XLA_FFI_BLESS=1` writes the file instead of comparing.
 
+#![allow(clippy::expect_used, reason = "in a test, a panic is the report")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -22,6 +22,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 Rule = Callable[..., Any]
 
+
 def linalg_primitives() -> dict[str, Primitive]:
     """JAX's linear-algebra primitives by name. 0.8.0 – 0.12.0.1: module-level `*_p`."""
     found = (value for value in vars(_linalg).values() if isinstance(value, Primitive))

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use xla_ffi::{DataType, Signature};
 use xla_ffi::fake::{Attr, Failure, Host};
+use xla_ffi::{DataType, Signature};
 
 use crate::case::{Case, SMALL, Variant, arrangements, number, sane, variants};
 use crate::inference::agrees;
@@ -89,10 +89,12 @@ fn each_operand(
     change: impl Fn(&str, DataType) -> String,
 ) -> String {
     let Signature { args, rets, .. } = variant.signature;
-    let operands = || args.iter().map(|it| ("argument", it)).chain(rets.iter().map(|it| ("result", it)));
+    let operands =
+        || args.iter().map(|it| ("argument", it)).chain(rets.iter().map(|it| ("result", it)));
     let changed = message.split("; ").map(|phrase| {
         let about = operands().find(|(what, operand)| {
-            phrase.contains(&format!("`{}`: ", operand.name)) && phrase.contains(&format!("{what} "))
+            phrase.contains(&format!("`{}`: ", operand.name))
+                && phrase.contains(&format!("{what} "))
         });
         about.map_or(phrase.to_owned(), |(_, operand)| change(phrase, operand.dtype))
     });

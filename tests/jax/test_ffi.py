@@ -55,7 +55,9 @@ def test_every_op_by_op_by_name_and_by_function(batch, dtype):
             for x, y in zip(leaves, jax.tree.leaves(other), strict=True):
                 assert x.tobytes() == np.asarray(y).tobytes(), target.name
         ran.add(target.signature.op)
-    assert ran == {target.signature.op for target in lapax.targets("cpu")}
+    name = NAMES[dtype]
+    having = [t for t in lapax.targets("cpu") if name in t.dtypes or t.dtypes == ("i32",)]
+    assert ran == {target.signature.op for target in having}
 
 
 def test_vmap_is_one_call_with_a_larger_batch(dtype):

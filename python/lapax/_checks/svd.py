@@ -50,7 +50,7 @@ def _ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
         scaled(adjoint(u) @ u - np.eye(u.shape[-1]), one, m, a),
         scaled(vt @ adjoint(vt) - np.eye(vt.shape[-2]), one, n, a),
     ]
-    return unless(sound, np.maximum.reduce(ratios))
+    return unless(sound, np.max(np.stack(ratios), axis=0))
 
 
 def _flops(size: Size, attrs: Attrs) -> float:

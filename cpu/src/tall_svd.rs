@@ -1,0 +1,252 @@
+//! The singular value decomposition of one matrix that has at least as many rows as columns.
+//!
+//! A much taller one is first reduced to its triangular factor, A = Q·R (Chan, "An improved
+//! algorithm for computing the singular value decomposition", ACM Trans. Math. Softw. 8, 1982).
+
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::{MatMut, MatRef};
+use lapax_core::Scalar as _;
+use pulp::Arch;
+
+use crate::bidiagonal_qr::{BidiagonalQr, Pair};
+use crate::bidiagonalize::{self, Bidiagonal, bidiagonalize};
+use crate::divide_and_conquer::{DivideAndConquer, SVD_ORDER, is_svd, memory};
+use crate::householder::{BlockScratch, Factor};
+use crate::qr::{self, Panel};
+use crate::rotations::set_identity;
+use crate::svd::Method;
+use crate::{Scalar, SingularVectors};
+
+/// Reflectors that are applied together.
+const BLOCK: usize = 32;
+/// The order up to which a triangular factor is not worth its own reflectors.
+const QR_ORDER: usize = 8;
+
+/// Whether A's triangular factor is decomposed instead of A: from m = 11/6·n on, where LAPACK does.
+fn by_qr(m: usize, n: usize) -> bool {
+    n > QR_ORDER && m.saturating_mul(6) >= n.saturating_mul(11)
+}
+
+/// Where the factors of A = U·diag(s)·Vᴴ go.
+pub(crate) struct Factors<'a, T> {
+    /// U, of which there are all m columns, or n.
+    pub(crate) u: MatMut<'a, T>,
+    /// Vᴴ, n × n.
+    pub(crate) vt: MatMut<'a, T>,
+}
+
+/// What decompositions of matrices of one shape reuse.
+pub(crate) struct Scratch<T: Scalar> {
+    triangle: Option<TriangleScratch<T>>,
+    square: SquareScratch<T>,
+    /// For the products with Q and P.
+    block: BlockScratch<T>,
+}
+
+/// What it takes to replace A by its triangular factor.
+struct TriangleScratch<T> {
+    tau: Vec<T>,
+    r: Vec<T>,
+    factor: BlockScratch<T>,
+}
+
+/// What it takes to decompose A, or its triangular factor.
+struct SquareScratch<T: Scalar> {
+    e: Vec<T::Real>,
+    tau_q: Vec<T>,
+    tau_p: Vec<T>,
+    /// The right reflectors, n × n; or V, if that is found by divide and conquer.
+    right: Vec<T>,
+    bidiagonalize: bidiagonalize::Scratch<T>,
+    rotations: Vec<Pair<T::Real>>,
+    /// The left and right singular vectors of the bidiagonal matrix.
+    vectors: Option<(Vec<T::Real>, Vec<T::Real>)>,
+    divide: Option<DivideScratch<T>>,
+}
+
+struct DivideScratch<T> {
+    memory: MemBuffer,
+    s: Vec<T>,
+    sums: Vec<T>,
+}
+
+impl<T: DivideAndConquer> Scratch<T> {
+    /// For m × n matrices, m >= n.
+    pub(crate) fn new(method: Method, job: SingularVectors, m: usize, n: usize) -> Self {
+        let zeros = |length| vec![T::ZERO; length];
+        let vectors = job != SingularVectors::None;
+        let u_cols = if job == SingularVectors::All { m } else { n };
+        let triangle = by_qr(m, n).then(|| TriangleScratch {
+            tau: zeros(n),
+            r: zeros(n * n),
+            factor: qr::factor_scratch(m, n),
+        });
+        let block = if vectors {
+            BlockScratch::new(m, BLOCK.min(n), u_cols)
+        } else {
+            BlockScratch::new(0, 0, 0)
+        };
+        // The rows and columns that are left for the square part.
+        let (rows, full) = if triangle.is_some() { (n, false) } else { (m, u_cols == m) };
+        let divide = vectors && method == Method::Divide && n >= SVD_ORDER;
+        let zero = T::Real::ZERO;
+        let square = SquareScratch {
+            e: vec![zero; n.saturating_sub(1)],
+            tau_q: zeros(n),
+            tau_p: zeros(n.saturating_sub(1)),
+            right: zeros(n * n),
+            bidiagonalize: bidiagonalize::Scratch::new(rows, n),
+            rotations: vec![Pair::none(); n],
+            vectors: vectors.then(|| (vec![zero; n * n], vec![zero; n * n])),
+            divide: divide.then(|| DivideScratch {
+                memory: memory(T::svd_scratch(rows, n, full)),
+                s: zeros(n),
+                sums: zeros(rows + n),
+            }),
+        };
+        Self { triangle, square, block }
+    }
+
+    /// Decomposes `a`, which is scratch, into `s` and the factors that are asked for. `Err` is the
+    /// number of elements above the diagonal of a bidiagonal matrix that did not converge.
+    pub(crate) fn decompose(
+        &mut self,
+        a: &mut [T],
+        s: &mut [T::Real],
+        factors: Option<Factors<'_, T>>,
+        arch: Arch,
+    ) -> Result<(), usize> {
+        let n = s.len();
+        let Self { triangle, square, block } = self;
+        if n == 0 {
+            if let Some(Factors { mut u, .. }) = factors {
+                set_ones(&mut u, 0);
+            }
+            return Ok(());
+        }
+        let m = a.len() / n;
+        let Some(TriangleScratch { tau, r, factor }) = triangle else {
+            return square.decompose(a, s, factors, block, arch);
+        };
+        qr::factor(Panel { a, lda: m, row: 0 }, tau, factor, arch);
+        for (j, (r, column)) in r.chunks_exact_mut(n).zip(a.chunks_exact(m)).enumerate() {
+            r[..=j].copy_from_slice(&column[..=j]);
+            r[j + 1..].fill(T::ZERO);
+        }
+        let Some(Factors { mut u, vt }) = factors else {
+            return square.decompose(r, s, None, block, arch);
+        };
+        set_ones(&mut u, n);
+        let top = u.as_mut().submatrix_mut(0, 0, n, n);
+        let outcome = square.decompose(r, s, Some(Factors { u: top, vt }), block, arch);
+        multiply_by_q(MatRef::from_column_major_slice(a, m, n), tau, u, block);
+        outcome
+    }
+}
+
+impl<T: DivideAndConquer> SquareScratch<T> {
+    /// Decomposes `a` without looking at its shape.
+    fn decompose(
+        &mut self,
+        a: &mut [T],
+        s: &mut [T::Real],
+        mut factors: Option<Factors<'_, T>>,
+        block: &mut BlockScratch<T>,
+        arch: Arch,
+    ) -> Result<(), usize> {
+        let n = s.len();
+        let Self { e, tau_q, tau_p, right, bidiagonalize: reduction, rotations, .. } = self;
+        if let (Some(factors), Some(divide)) = (&mut factors, &mut self.divide)
+            && divided(a, s, factors, right, divide)
+        {
+            return Ok(());
+        }
+        let mut bidiagonal = Bidiagonal { d: s, e, tau_q, tau_p };
+        bidiagonalize(a, right, &mut bidiagonal, reduction, arch);
+        let (Some(Factors { mut u, mut vt }), Some((x, y))) = (factors, &mut self.vectors) else {
+            return arch.dispatch(BidiagonalQr { d: s, e, vectors: None, rotations });
+        };
+        set_identity(x, n);
+        set_identity(y, n);
+        let vectors = Some((&mut x[..], &mut y[..]));
+        let outcome = arch.dispatch(BidiagonalQr { d: s, e, vectors, rotations });
+        // U = Q·X, with ones below X on the diagonal, and Vᴴ = Yᵀ·Pᴴ.
+        set_ones(&mut u, n);
+        for j in 0..n {
+            for i in 0..n {
+                u[(i, j)] = T::from_real(x[i + j * n]);
+                vt[(i, j)] = T::from_real(y[j + i * n]);
+            }
+        }
+        multiply_by_q(MatRef::from_column_major_slice(a, a.len() / n, n), tau_q, u, block);
+        multiply_by_p(MatRef::from_column_major_slice(right, n, n), tau_p, vt, block);
+        outcome
+    }
+}
+
+/// The decomposition by divide and conquer; false where it failed, and `a` is what it was.
+fn divided<T: DivideAndConquer>(
+    a: &[T],
+    s: &mut [T::Real],
+    Factors { u, vt }: &mut Factors<'_, T>,
+    v: &mut [T],
+    scratch: &mut DivideScratch<T>,
+) -> bool {
+    let n = s.len();
+    let a = MatRef::from_column_major_slice(a, a.len() / n, n);
+    let mut v = MatMut::from_column_major_slice_mut(v, n, n);
+    let DivideScratch { memory, s: values, sums } = scratch;
+    if !T::svd(a, values, u.as_mut(), v.as_mut(), MemStack::new(memory))
+        || !is_svd(a, values, u.as_ref(), v.as_ref(), sums)
+    {
+        return false;
+    }
+    s.iter_mut().zip(values).for_each(|(s, value)| *s = value.re());
+    for j in 0..n {
+        for i in 0..n {
+            vt[(i, j)] = v[(j, i)].conj();
+        }
+    }
+    true
+}
+
+/// Zeros in the rows from `n` on and in the columns from `n` on, but ones on the diagonal there.
+fn set_ones<T: Scalar>(u: &mut MatMut<'_, T>, n: usize) {
+    let (m, cols) = (u.nrows(), u.ncols());
+    u.as_mut().submatrix_mut(n, 0, m - n, n.min(cols)).fill(T::ZERO);
+    u.as_mut().subcols_mut(n, cols - n).fill(T::ZERO);
+    (n..cols).for_each(|j| u[(j, j)] = T::ONE);
+}
+
+/// U ← Q·U.
+fn multiply_by_q<T: Scalar>(
+    q: MatRef<'_, T>,
+    tau: &[T],
+    mut u: MatMut<'_, T>,
+    scratch: &mut BlockScratch<T>,
+) {
+    let (m, n) = (q.nrows(), q.ncols());
+    for first in (0..n).step_by(BLOCK).rev() {
+        let width = BLOCK.min(n - first);
+        let reflectors = q.submatrix(first, first, m - first, width);
+        let mut block = scratch.block(reflectors, &tau[first..first + width]);
+        block.apply_left(Factor::Q, u.as_mut().subrows_mut(first, m - first));
+    }
+}
+
+/// Vᴴ ← Vᴴ·Pᴴ, where P leaves the first row alone.
+fn multiply_by_p<T: Scalar>(
+    p: MatRef<'_, T>,
+    tau: &[T],
+    mut vt: MatMut<'_, T>,
+    scratch: &mut BlockScratch<T>,
+) {
+    let n = p.nrows();
+    for first in (0..n - 1).step_by(BLOCK).rev() {
+        let width = BLOCK.min(n - 1 - first);
+        let row = first + 1;
+        let reflectors = p.submatrix(row, first, n - row, width);
+        let mut block = scratch.block(reflectors, &tau[first..first + width]);
+        block.apply_right(Factor::Adjoint, vt.as_mut().subcols_mut(row, n - row));
+    }
+}
