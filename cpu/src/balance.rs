@@ -1,9 +1,9 @@
 //! Balancing: a permutation that isolates eigenvalues, and a diagonal scaling that brings the norms
 //! of rows and columns together; D⁻¹·Pᵀ·A·P·D. The powers of two of a scaling are exact.
 //!
-//! Parlett and Reinsch, "Balancing a matrix for calculation of eigenvalues and eigenvectors" (Numer.
-//! Math. 13, 1969), in the 2-norm as James, Langou and Lowery, "On matrix balancing and eigenvector
-//! computation" (arXiv:1401.5766) have it.
+//! Parlett and Reinsch, "Balancing a matrix for calculation of eigenvalues and eigenvectors"
+//! (Numer. Math. 13, 1969), in the 2-norm as James, Langou and Lowery, "On matrix balancing and
+//! eigenvector computation" (arXiv:1401.5766) have it.
 
 use std::ops::Range;
 

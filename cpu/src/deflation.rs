@@ -1,8 +1,8 @@
-//! Aggressive early deflation: eigenvalues of a trailing window that the rest of a Hessenberg matrix
-//! does not perturb are split off, and the others are the next shifts.
+//! Aggressive early deflation: eigenvalues of a trailing window that the rest of a Hessenberg
+//! matrix does not perturb are split off, and the others are the next shifts.
 //!
-//! Braman, Byers and Mathias, "The multishift QR algorithm, part II" (SIAM J. Matrix Anal. Appl. 23,
-//! 2002).
+//! Braman, Byers and Mathias, "The multishift QR algorithm, part II" (SIAM J. Matrix Anal. Appl.
+//! 23, 2002).
 
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
 //! Eigenvectors of a matrix in Schur form, by substitution: (T − w·I)·x = 0, or uᴴ·(T − w·I) = 0.
 //!
 //! A column of the result holds one vector; for a conjugate pair of a real matrix, two columns hold
-//! the real and the imaginary part of the vector of the first eigenvalue, as in LAPACK's xTREVC. Where
-//! a solution would overflow, the whole vector is scaled down; a pivot below the roundoff of w is
-//! replaced by that roundoff, as an equal matrix to working precision has it.
+//! the real and the imaginary part of the vector of the first eigenvalue, as in LAPACK's xTREVC.
+//! Where a solution would overflow, the whole vector is scaled down; a pivot below the roundoff of
+//! w is replaced by that roundoff, as an equal matrix to working precision has it.
 
 use lapax_core::{Real as _, Scalar as _};
 use pulp::{Arch, Simd, WithSimd};

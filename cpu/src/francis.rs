@@ -2,8 +2,8 @@
 //!
 //! Francis, "The QR transformation" (Computer J. 4, 1961 and 1962), one body for real and complex
 //! matrices. A subdiagonal element is neglected by the criterion of Ahues and Tisseur (LAPACK
-//! Working Note 122, 1997), and every tenth iteration without progress takes Wilkinson and Reinsch's
-//! exceptional shifts, as in LAPACK's xLAHQR.
+//! Working Note 122, 1997), and every tenth iteration without progress takes Wilkinson and
+//! Reinsch's exceptional shifts, as in LAPACK's xLAHQR.
 
 use std::ops::Range;
 
@@ -50,7 +50,8 @@ impl<T: Scalar> Iteration<'_, T> {
         if self.schur { 0 } else { start }
     }
 
-    /// The first row of the unreduced block that ends before `stop`; what couples it is set to zero.
+    /// The first row of the unreduced block that ends before `stop`; what couples it is set to
+    /// zero.
     #[inline(always)]
     pub(crate) fn unreduced(&mut self, first: usize, stop: usize) -> usize {
         let Self { h, n, .. } = self;
@@ -174,12 +175,12 @@ impl<T: Scalar> Iteration<'_, T> {
         let block =
             [at(last - 1, last - 1), at(last - 1, last), at(last, last - 1), at(last, last)];
         let (one, other) = eigenvalues(block);
-        if T::IS_COMPLEX || one.im() != T::Real::ZERO {
+        if !T::IS_COMPLEX && one.im() != T::Real::ZERO {
             return (one, other);
         }
-        // Of two real ones, twice the one nearer to the corner.
-        let corner = block[3].re();
-        let nearer = |x: T::Complex| (x.re() - corner).abs();
+        // Of two that could stand alone, twice the one nearer to the corner.
+        let corner = T::Complex::from_parts(block[3].re(), block[3].im());
+        let nearer = |x: T::Complex| (x - corner).abs1();
         let shift = if nearer(one) <= nearer(other) { one } else { other };
         (shift, shift)
     }

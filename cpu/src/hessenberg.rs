@@ -1,7 +1,7 @@
 //! Reduction to Hessenberg form: A = Q·H·Qᴴ, H zero below its first subdiagonal.
 //!
-//! Q = H(low)·…·H(high − 1) is a product of reflectors H(i) = I − tau(i)·v·vᴴ; v is zero in rows 1 to
-//! i, one in row i + 1, and lies below the first subdiagonal of column i, as LAPACK stores it.
+//! Q = H(low)·…·H(high − 1) is a product of reflectors H(i) = I − tau(i)·v·vᴴ; v is zero in rows 1
+//! to i, one in row i + 1, and lies below the first subdiagonal of column i, as LAPACK stores it.
 //! Panels are aggregated as I − V·T·Vᴴ after Quintana-Ortí and van de Geijn, "Improving the
 //! performance of reduction to Hessenberg form" (ACM TOMS 32, 2006).
 
@@ -24,10 +24,10 @@ const UNBLOCKED: usize = 96;
 
 /// Reduces each n × n matrix of a batch, in place.
 ///
-/// `low` and `high`, counted from 1, say that the matrix is already upper triangular outside rows and
-/// columns low..=high. `a` holds H on and above its first subdiagonal and the reflectors below; `tau`
-/// holds n − 1 factors per matrix, zero outside low..high. `info` is zero. A matrix with an element
-/// that is not finite becomes NaN throughout, as does its `tau`.
+/// `low` and `high`, counted from 1, say that the matrix is already upper triangular outside rows
+/// and columns low..=high. `a` holds H on and above its first subdiagonal and the reflectors below;
+/// `tau` holds n − 1 factors per matrix, zero outside low..high. `info` is zero. A matrix with an
+/// element that is not finite becomes NaN throughout, as does its `tau`.
 ///
 /// # Errors
 /// Where `low` and `high` are no range of an n × n matrix (n = 0: 1 and 0), or a slice has another

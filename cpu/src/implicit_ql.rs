@@ -179,7 +179,7 @@ mod tests {
             // Wilkinson's matrices W₂₁⁺, one beside the other.
             let wilkinson: Vec<f64> = (0..n).map(|i| (i % 21).abs_diff(10) as f64 / 10.0).collect();
             let glue = |i| if i % 21 == 20 { 1e-9 } else { 0.1 };
-            let split = |i: usize| if i % 3 == 0 { 0.0 } else { 0.5 };
+            let split = |i: usize| if i.is_multiple_of(3) { 0.0 } else { 0.5 };
             decompose(&graded, &graded[1..])?;
             decompose(&turned, &turned[1..])?;
             decompose(&wilkinson, &(1..n).map(glue).collect::<Vec<_>>())?;
@@ -192,6 +192,6 @@ mod tests {
 
     #[test]
     fn what_does_not_converge_is_counted() {
-        assert_eq!(decompose(&[0.0; 3], &[f64::NAN, 0.0]), Err(1));
+        assert_eq!(decompose(&[0.0; 2], &[f64::NAN]), Err(1));
     }
 }

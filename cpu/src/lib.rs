@@ -35,6 +35,7 @@ mod scalar;
 pub mod schur;
 mod shifted;
 mod simd;
+mod small_qr;
 mod standard;
 mod substitution;
 pub mod svd;

@@ -1,9 +1,9 @@
 //! The QR iteration for large orders: many shifts at a time, and early deflation.
 //!
-//! Bulges of two shifts each go through the matrix in a tightly packed chain; what they do inside of a
-//! diagonal window is collected in one unitary factor, which the rest of the matrix is multiplied by:
-//! Braman, Byers and Mathias, "The multishift QR algorithm, part I" (SIAM J. Matrix Anal. Appl. 23,
-//! 2002).
+//! Bulges of two shifts each go through the matrix in a tightly packed chain; what they do inside
+//! of a diagonal window is collected in one unitary factor, which the rest of the matrix is
+//! multiplied by: Braman, Byers and Mathias, "The multishift QR algorithm, part I" (SIAM J. Matrix
+//! Anal. Appl. 23, 2002).
 
 use std::ops::Range;
 
@@ -265,8 +265,8 @@ impl<T: Scalar> WithSimd for Chase<'_, T> {
                 bulge.columns(factor, width, 0..width, length);
             }
             *row = limit.max(*row);
-            // Columns k to k + 2 of a bulge end above what the one ahead fills: three rows apart. One
-            // that is done is in nobody's way.
+            // Columns k to k + 2 of a bulge end above what the one ahead fills: three rows apart.
+            // One that is done is in nobody's way.
             if *row < stop - 1 {
                 limit = limit.min((*row).saturating_sub(3));
             }

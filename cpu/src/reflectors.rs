@@ -5,9 +5,10 @@ use lapax_core::{Items, ItemsInOut, for_each};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::householder::{BlockScratch, Factor, reflect_column};
-use crate::qr::{TINY, WIDTH, one_by_one};
+use crate::qr::{PACKED, TINY, WIDTH, one_by_one};
 use crate::scalar::nanoseconds;
 use crate::simd::sub_scaled;
+use crate::small_qr::GeneratePacked;
 use crate::{Error, InOut, Scalar, Side, Threads};
 
 /// The number of reflectors, and of columns or rows to apply them to, that are too few for a block.
@@ -133,11 +134,14 @@ pub(crate) fn generate<T: Scalar>(
         column[j] = T::ONE;
     }
     if apart(m, n, t) {
-        let generate = GenerateColumns { a, m, tau };
         return if m <= TINY {
-            generate.with_simd(pulp::Scalar::new())
+            GenerateColumns { a, m, tau }.with_simd(pulp::Scalar::new())
+        } else if m <= PACKED / 2 {
+            arch.dispatch(GeneratePacked::<_, { PACKED / 2 }> { a, m, tau })
+        } else if m <= PACKED {
+            arch.dispatch(GeneratePacked::<_, PACKED> { a, m, tau })
         } else {
-            arch.dispatch(generate)
+            arch.dispatch(GenerateColumns { a, m, tau })
         };
     }
     for first in (0..t).step_by(WIDTH).rev() {

@@ -1,8 +1,8 @@
 //! Swapping adjacent diagonal blocks of a Schur form.
 //!
-//! Bai and Demmel, "On swapping diagonal blocks in real Schur form" (Linear Algebra Appl. 186, 1993).
-//! With A₁₁·X − X·A₂₂ = A₁₂, the columns of [−X; I] span what belongs to A₂₂; the Q of their QR
-//! factorisation brings A₂₂'s eigenvalues to the front.
+//! Bai and Demmel, "On swapping diagonal blocks in real Schur form" (Linear Algebra Appl. 186,
+//! 1993). With A₁₁·X − X·A₂₂ = A₁₂, the columns of [−X; I] span what belongs to A₂₂; the Q of their
+//! QR factorisation brings A₂₂'s eigenvalues to the front.
 
 use lapax_core::{Real as _, Scalar as _};
 
@@ -148,7 +148,8 @@ fn reflect_columns<T: Scalar>(
     }
 }
 
-/// X with A₁₁·X − X·A₂₂ = A₁₂, by elimination with complete pivoting; a pivot is at least `smallest`.
+/// X with A₁₁·X − X·A₂₂ = A₁₂, by elimination with complete pivoting; a pivot is at least
+/// `smallest`.
 fn sylvester<T: Scalar>(
     a: &[T; LARGEST * LARGEST],
     p: usize,

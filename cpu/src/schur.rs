@@ -1,8 +1,8 @@
 //! Schur form: A = Z·T·Zᴴ, Z unitary, T upper triangular, or quasi-triangular for a real matrix.
 //!
-//! Quasi-triangular means 2 × 2 blocks for conjugate pairs of eigenvalues, in LAPACK's standard form:
-//! equal diagonal elements, off-diagonal ones of opposite sign, so that the pair is the diagonal
-//! element ± i·√|b|·√|c|.
+//! Quasi-triangular means 2 × 2 blocks for conjugate pairs of eigenvalues, in LAPACK's standard
+//! form: equal diagonal elements, off-diagonal ones of opposite sign, so that the pair is the
+//! diagonal element ± i·√|b|·√|c|.
 
 use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each, index_fits_i32};
 use pulp::Arch;
@@ -25,11 +25,11 @@ pub enum Eigenvalues<'a, T: Scalar> {
 
 /// The Schur form of each n × n matrix of a batch, T in place of A.
 ///
-/// `z` holds Z, or zeros where vectors are not asked for. A conjugate pair of eigenvalues has the one
-/// with positive imaginary part first. `info` holds one number per matrix: 0, or i > 0 where only the
-/// eigenvalues after the i-th were found; its other results are then NaN, as they are, with `info` 0,
-/// for a matrix with an element that is not finite. `sdim`, the number of eigenvalues that were
-/// selected to come first, is zero.
+/// `z` holds Z, or zeros where vectors are not asked for. A conjugate pair of eigenvalues has the
+/// one with positive imaginary part first. `info` holds one number per matrix: 0, or i > 0 where
+/// only the eigenvalues after the i-th were found; its other results are then NaN, as they are,
+/// with `info` 0, for a matrix with an element that is not finite. `sdim`, the number of
+/// eigenvalues that were selected to come first, is zero.
 ///
 /// # Errors
 /// Where n exceeds `i32`, in which `info` counts, or a slice has another length than the

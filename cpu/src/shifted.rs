@@ -1,5 +1,5 @@
-//! Diagonal blocks of T − w·I, T in Schur form: systems of one or two equations, solved so that nothing
-//! overflows, with pivots of at least the roundoff of w.
+//! Diagonal blocks of T − w·I, T in Schur form: systems of one or two equations, solved so that
+//! nothing overflows, with pivots of at least the roundoff of w.
 
 use lapax_core::{Real as _, Scalar as _};
 

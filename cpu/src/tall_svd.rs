@@ -60,7 +60,7 @@ struct SquareScratch<T: Scalar> {
     bidiagonalize: bidiagonalize::Scratch<T>,
     rotations: Vec<Pair<T::Real>>,
     /// The left and right singular vectors of the bidiagonal matrix.
-    vectors: Option<(Vec<T::Real>, Vec<T::Real>)>,
+    vectors: Option<[Vec<T::Real>; 2]>,
     divide: Option<DivideScratch<T>>,
 }
 
@@ -97,7 +97,7 @@ impl<T: DivideAndConquer> Scratch<T> {
             right: zeros(n * n),
             bidiagonalize: bidiagonalize::Scratch::new(rows, n),
             rotations: vec![Pair::none(); n],
-            vectors: vectors.then(|| (vec![zero; n * n], vec![zero; n * n])),
+            vectors: vectors.then(|| [vec![zero; n * n], vec![zero; n * n]]),
             divide: divide.then(|| DivideScratch {
                 memory: memory(T::svd_scratch(rows, n, full)),
                 s: zeros(n),
@@ -163,7 +163,7 @@ impl<T: DivideAndConquer> SquareScratch<T> {
         }
         let mut bidiagonal = Bidiagonal { d: s, e, tau_q, tau_p };
         bidiagonalize(a, right, &mut bidiagonal, reduction, arch);
-        let (Some(Factors { mut u, mut vt }), Some((x, y))) = (factors, &mut self.vectors) else {
+        let (Some(Factors { mut u, mut vt }), Some([x, y])) = (factors, &mut self.vectors) else {
             return arch.dispatch(BidiagonalQr { d: s, e, vectors: None, rotations });
         };
         set_identity(x, n);

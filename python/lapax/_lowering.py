@@ -76,12 +76,16 @@ def lower_target(
 def _layouts(
     avals: Sequence[Any], operands: Sequence[Any], column_major: bool
 ) -> list[tuple[int, ...]]:
-    """Minor-to-major orders: matrices (n-2, n-1, n-3, …, 0) where column-major, else row-major."""
+    """Minor-to-major orders: matrices (n-2, n-1, n-3, …, 0) where column-major, else row-major.
+
+    An empty array has no order, and is spared a change of layout: XLA divides by zero for one,
+    which ends the process (jaxlib 0.12.0.1).
+    """
     orders = []
     for aval, operand in zip(avals, operands, strict=True):
         rank = len(aval.shape)
         order = list(range(rank - 1, -1, -1))
-        if column_major and len(operand.dims) == 2:
+        if column_major and len(operand.dims) == 2 and 0 not in aval.shape:
             order[:2] = rank - 2, rank - 1
         orders.append(tuple(order))
     return orders

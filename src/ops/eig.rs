@@ -12,9 +12,9 @@ super::ops! { eig;
     /// `wr` and `wi` are the parts of the eigenvalues; a conjugate pair is adjacent, the one with
     /// positive imaginary part first. The columns of `vr` are the right eigenvectors, A·x = w·x,
     /// those of `vl` the left ones, uᴴ·A = w·uᴴ, of 2-norm one; one that is not real has a real
-    /// element of largest modulus. What is not asked for is zero. `info = -4`: `a` has a NaN or inf;
-    /// `info = i > 0`: only the eigenvalues after the i-th were found; the other results are then
-    /// NaN.
+    /// element of largest modulus. What is not asked for is zero. `info = -4`: `a` has a NaN or
+    /// inf; `info = i > 0`: only the eigenvalues after the i-th were found; the other results are
+    /// then NaN.
     geev: Geev<T: Scalar> over [f32, f64], Column {
         dims { n }
         args { a: T [n, n] }

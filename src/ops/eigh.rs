@@ -1,6 +1,6 @@
 //! The Hermitian eigenproblem A = V·diag(w)·Vᴴ, and reduction to tridiagonal form, A = Q·T·Qᴴ.
 
-use lapax_core::{Vectors, Scalar, Uplo};
+use lapax_core::{Scalar, Uplo, Vectors};
 use lapax_cpu::eigh;
 
 use super::{c32, c64, in_out};

@@ -8,12 +8,12 @@ use super::{c32, c64, in_out};
 super::ops! { schur;
     /// Schur form of a real matrix, A = Z·T·Zᵀ (sGEES, dGEES).
     ///
-    /// Z is orthogonal and T upper quasi-triangular: a conjugate pair of eigenvalues has a 2 × 2 block
-    /// with equal diagonal elements and off-diagonal ones of opposite sign. `wr` and `wi` are the
-    /// parts of the eigenvalues in the order of the diagonal, the one with positive imaginary part
-    /// first. With `mode` None, `z` is zero. Eigenvalues cannot be sorted: `sort` is None and `sdim`
-    /// 0. `info = i > 0`: only the eigenvalues after the i-th were found, and the other results are
-    /// NaN, as they are, with `info` 0, where `a` has a NaN or inf.
+    /// Z is orthogonal and T upper quasi-triangular: a conjugate pair of eigenvalues has a 2 × 2
+    /// block with equal diagonal elements and off-diagonal ones of opposite sign. `wr` and `wi` are
+    /// the parts of the eigenvalues in the order of the diagonal, the one with positive imaginary
+    /// part first. With `mode` None, `z` is zero. Eigenvalues cannot be sorted: `sort` is None and
+    /// `sdim` 0. `info = i > 0`: only the eigenvalues after the i-th were found, and the other
+    /// results are NaN, as they are, with `info` 0, where `a` has a NaN or inf.
     gees: Gees<T> over [f32, f64], Column {
         dims { n }
         args { a: T [n, n] }

@@ -1,6 +1,6 @@
 //! The singular value decomposition A = U·diag(s)·Vᴴ.
 
-use lapax_core::{SingularVectors, Scalar};
+use lapax_core::{Scalar, SingularVectors};
 use lapax_cpu::svd::{self, Svd};
 
 use super::{c32, c64, in_out};

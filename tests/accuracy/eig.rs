@@ -1,5 +1,5 @@
-//! geev: ‖A·V − V·W‖ / (n·‖A‖·ε), ‖Uᴴ·A − W·Uᴴ‖ / (n·‖A‖·ε), the gauge of the vectors, NaN, the same
-//! bits everywhere.
+//! geev: ‖A·V − V·W‖ / (n·‖A‖·ε), ‖Uᴴ·A − W·Uᴴ‖ / (n·‖A‖·ε), the gauge of the vectors, NaN, the
+//! same bits everywhere.
 
 use lapax_core::{Real as _, Scalar};
 use lapax_cpu::eig::{Eigen, geev};

@@ -1,4 +1,5 @@
-//! gehrd: ‖Q·H·Qᴴ − A‖ / (n·‖A‖·ε), ‖Qᴴ·Q − I‖ / (n·ε), the range, NaN, and the same bits everywhere.
+//! gehrd: ‖Q·H·Qᴴ − A‖ / (n·‖A‖·ε), ‖Qᴴ·Q − I‖ / (n·ε), the range, NaN, and the same bits
+//! everywhere.
 
 use lapax_core::Scalar;
 use lapax_cpu::{Error, InOut, Serial, Threads, hessenberg::gehrd};

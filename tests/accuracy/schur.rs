@@ -1,4 +1,5 @@
-//! gees: ‖Z·T·Zᴴ − A‖ / (n·‖A‖·ε), ‖Zᴴ·Z − I‖ / (n·ε), standard blocks, NaN, the same bits everywhere.
+//! gees: ‖Z·T·Zᴴ − A‖ / (n·‖A‖·ε), ‖Zᴴ·Z − I‖ / (n·ε), standard blocks, NaN, the same bits
+//! everywhere.
 
 use lapax_core::Scalar;
 use lapax_cpu::schur::{Eigenvalues, gees};

@@ -60,6 +60,14 @@ def test_every_op_by_op_by_name_and_by_function(batch, dtype):
     assert ran == {target.signature.op for target in having}
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 0), (0, 2, 2)])
+def test_empty_operands(shape):
+    """A crash of XLA, where there is one, ends the whole run."""
+    lu, ipiv, info = jax.jit(lapax.ffi.getrf)(np.zeros(shape, np.float32))
+    assert (lu.shape, ipiv.shape[-1], info.shape) == (shape, min(shape[-2:]), shape[:-2])
+    assert not np.any(info)
+
+
 def test_vmap_is_one_call_with_a_larger_batch(dtype):
     for target, case in cases(dtype, 4, (3, 2)):
 

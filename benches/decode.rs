@@ -1,7 +1,7 @@
 //! What the binding costs: a handler with 2 arguments, 3 results and 4 attributes that does
 //! nothing, called on the frame on which the C++ binding of jaxlib's headers takes about 50 ns.
 //!
-//! `cargo bench -p xla-ffi --features fake --bench decode`
+//! `cargo bench --bench decode`
 
 use std::hint::black_box;
 use std::time::Instant;
