@@ -166,8 +166,7 @@ def test_functions_describe_themselves():
         (
             lambda: lapax.ffi.potrf(EYE),
             TypeError,
-            "potrf: missing a required keyword-only argument: 'uplo'; "
-            "its signature is potrf(a, *, uplo)",
+            "potrf: missing a required argument: 'uplo'; its signature is potrf(a, *, uplo)",
         ),
         (
             lambda: lapax.ffi_call("potrf", EYE, lower=True),
@@ -225,12 +224,11 @@ def test_functions_describe_themselves():
     ],
 )
 def test_wrong_calls(call, error, message):
-    with pytest.raises(error) as raised:
-        call()
-    assert str(raised.value) == message
-    with pytest.raises(error) as raised:
-        jax.jit(call).lower()
-    assert str(raised.value) == message
+    for make in (call, jax.jit(call).lower):
+        with pytest.raises(error) as raised:
+            make()
+        # Python 3.12 and later say "keyword-only" in this sentence of `inspect`.
+        assert str(raised.value).replace(" keyword-only", "") == message
 
 
 def test_an_unknown_name_lists_the_ops():
