@@ -65,9 +65,8 @@ test-python: $(VENV)/.tools $(OLDEST)/.lapax
 	$(PY) -m pytest tests/jax
 	$(OLDEST)/bin/python -m pytest tests/jax
 
-# Also the sweeps that take long.
+# Where sweeps too long for `make test` belong; so far none is.
 test-full: test
-	LAPAX_FULL=1 cargo test --workspace --all-features --quiet -- --include-ignored
 
 lint: $(VENV)/.tools
 	cargo fmt --all --check
