@@ -93,7 +93,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _summarise(op, [row for row in rows if row.op == op and row.ratio > 0])
     if options.csv:
         _write_csv(options.csv, rows)
-    failures = sum(bool(row.failed) for row in rows)
+    # A row that stock JAX gets wrong has no times, but is no failure of lapax.
+    failures = sum(not row.residual < check.LIMIT for row in rows)
     if failures:
         print(f"{failures} of {len(rows)} rows FAILED", file=sys.stderr)
     return 1 if failures else 0
@@ -108,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="getrf,f64",
         help="only these ops, targets and dtypes",
     )
-    parser.add_argument("--quick", action="store_true", help="fewer sizes, under a minute")
+    parser.add_argument("--quick", action="store_true", help="fewer sizes, about two minutes")
     parser.add_argument("--csv", metavar="PATH", help="also write the rows there")
     return parser
 
@@ -155,7 +156,8 @@ def _measured(job: Job, rates: Callable[[np.dtype[Any]], float], seconds: float)
         sides["stock"] = other
     answers = {who: side.answer() for who, side in sides.items()}
     residuals = {who: case.ratio(rets) for who, rets in answers.items()}
-    failed = ", ".join(who for who, ratio in residuals.items() if not ratio < check.LIMIT)
+    wrong = {who: ratio for who, ratio in residuals.items() if not ratio < check.LIMIT}
+    failed = ", ".join(f"{who} (residual {ratio:.3g})" for who, ratio in wrong.items())
     sources = [*case.args, *answers["lapax"]]
     copies = [np.empty_like(x) for x in sources]
 
@@ -220,7 +222,7 @@ _HEAD = (
 def _line(row: Row) -> str:
     head = f"{row.target:<28}{row.dtype:<6}{row.n:>5}{row.batch:>7}"
     if row.failed:
-        return f"{head}  FAILED: wrong answer of {row.failed}, residual {row.residual:.3g}"
+        return f"{head}  FAILED: wrong answer of {row.failed}, limit {check.LIMIT:g}"
     stock = "-" if math.isnan(row.theirs) else _time(row.theirs)
     ratio = "-" if math.isnan(row.theirs) else f"{row.ratio:.2f}"
     return (
