@@ -1,4 +1,4 @@
-# make build | demo | test | test-full | bench | lint | format | abi | clean
+# make build | demo | test | test-full | accuracy | bench | lint | format | abi | clean
 #
 # Needs cargo and a Python from 3.11 to 3.14; everything else comes from crates.io and PyPI.
 
@@ -11,7 +11,14 @@ PIP := -m pip --disable-pip-version-check --quiet
 RUST := $(shell git ls-files '*.rs' '*.toml' Cargo.lock 2>/dev/null)
 PACKAGE := $(shell git ls-files 'python/*' pyproject.toml README.md 2>/dev/null)
 
-.PHONY: build demo test test-rust test-python test-full bench lint format abi clean
+# Debian's reference LAPACK, where it is installed: the LAPACK backend is then tested with it.
+REFERENCE := $(wildcard /usr/lib/*/lapack/liblapack.a)
+SWEEP := full
+OPENBLAS := $(wildcard /usr/lib/*/libopenblas.so)
+# Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
+FEATURES := xla-ffi/fake $(if $(REFERENCE),lapack)
+
+.PHONY: build demo test test-rust test-python test-full accuracy accuracy-reference accuracy-openblas bench lint format abi clean
 .DELETE_ON_ERROR:
 
 build: $(VENV)/.lapax
@@ -57,20 +64,39 @@ test: test-rust test-python
 
 # jaxlib brings the header, PyPI's libclang the parser, for the test that the ABI is current.
 test-rust: $(VENV)/.tools
+	@test -n "$(REFERENCE)" || echo "LAPACK backend not tested: apt-get install liblapack-dev libblas-dev"
 	XLA_FFI_INCLUDE=$$($(PY) -c 'import jax; print(jax.ffi.include_dir())') \
 	LIBCLANG_PATH=$$($(PY) -c 'import clang, pathlib; print(pathlib.Path(clang.__path__[0], "native"))') \
-	    cargo test --workspace --all-features --quiet
+	LAPAX_LAPACK=$(if $(REFERENCE),reference) \
+	    cargo test --workspace --features "$(FEATURES)" --quiet
 
 test-python: $(VENV)/.tools $(OLDEST)/.lapax
 	$(PY) -m pytest tests/jax
 	$(OLDEST)/bin/python -m pytest tests/jax
 
-# Where sweeps too long for `make test` belong; so far none is.
-test-full: test
+# Besides: the accuracy of every family on every backend, with all kinds, conditions, shapes and
+# batches, beside reference LAPACK's where it is installed.
+test-full: test accuracy-reference
+
+accuracy-reference:
+	@test -n "$(REFERENCE)" || echo "no reference LAPACK to compare with: apt-get install liblapack-dev libblas-dev"
+	LAPAX_ACCURACY=$(SWEEP) LAPAX_LAPACK=$(if $(REFERENCE),reference) \
+	    cargo test --features "$(FEATURES)" --test accuracy -- --nocapture
+
+# The same with OpenBLAS in the reference's place; it is not asserted about, only shown.
+accuracy-openblas:
+	@test -n "$(OPENBLAS)" || echo "no column for OpenBLAS: apt-get install libopenblas-dev"
+	$(if $(OPENBLAS),LAPAX_ACCURACY=$(SWEEP) LAPAX_LAPACK=-lopenblas CARGO_TARGET_DIR=target/openblas \
+	    cargo test --features lapack --test accuracy -- --nocapture)
+
+# The table in docs/accuracy.md, from a sweep (full, or SWEEP=fast) with each LAPACK installed.
+accuracy: accuracy-reference accuracy-openblas
+	$(PY) tests/accuracy_table.py out/accuracy/$(SWEEP) > docs/accuracy.md
 
 lint: $(VENV)/.tools
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --all-features --quiet -- -D warnings
+	LAPAX_LAPACK=$(if $(REFERENCE),reference) \
+	    cargo clippy --workspace --all-targets --features "xla-ffi/fake lapack" --quiet -- -D warnings
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy

@@ -5,4 +5,11 @@ fn main() {
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,liblapax.so");
     }
+    // Where the LAPACK library that the user named by its path is found at run time.
+    println!("cargo:rerun-if-env-changed=DEP_LAPAX_LAPACK_RPATH");
+    let folders = std::env::var("DEP_LAPAX_LAPACK_RPATH").unwrap_or_default();
+    let run_paths = std::env::var_os("CARGO_CFG_UNIX").is_some();
+    for folder in folders.split(':').filter(|folder| run_paths && !folder.is_empty()) {
+        println!("cargo:rustc-link-arg=-Wl,-rpath,{folder}");
+    }
 }

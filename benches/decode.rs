@@ -44,7 +44,7 @@ impl Handler for SampleHandler {
     const NAME: &'static str = "sample";
     const SIGNATURES: &'static [&'static Signature] = &[Sample::SIGNATURE];
 
-    fn call<'f>(frame: Frame<'f>, _: &Context<'f>) -> Outcome {
+    fn call<'f>(frame: Frame<'f>, _: &Context<'f>) -> Outcome<'f> {
         let Some(call) = Sample::decode(frame) else { return Outcome::Mismatch };
         consume(&call);
         Outcome::Done(Ok(()))

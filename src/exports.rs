@@ -1,4 +1,4 @@
-//! The C exports: the table of targets, and shape inference, for hosts and for Python.
+//! The C exports, for hosts and for Python: the table of targets, shape inference, the CPU backend.
 //!
 //! Strings are UTF-8 and end with NUL. Nothing here unwinds into the caller.
 
@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value as Json, json};
 use xla_ffi::{DataType, Element, Error, Given, Operand, Shape, Signature, Value};
 
+use crate::backend;
 use crate::table::{Layout, Op, Target, targets};
 
 /// One target, as C sees it. Valid as long as the library is loaded.
@@ -72,10 +73,41 @@ pub unsafe extern "C" fn lapax_infer(request: *const c_char) -> *mut c_char {
         None => json!({ "error": "lapax_infer: the request is not a UTF-8 string" }),
     });
     let answer = answer.unwrap_or_else(|_| json!({ "error": "lapax_infer: a bug in lapax" }));
-    CString::new(answer.to_string()).unwrap_or_default().into_raw()
+    self::answer(answer)
 }
 
-/// Frees what `lapax_infer` returned. Null is allowed.
+/// The CPU backends compiled in: a JSON array of `{"name"}`, with `"lapack"` and `"blas"`, the mapped
+/// files or null, and `"integer_bits"` for a LAPACK library. To be freed by `lapax_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn lapax_backends() -> *mut c_char {
+    answer(catch_unwind(backend::list).unwrap_or_default())
+}
+
+/// The CPU backend in force: `{"backend": name}` or `{"error": sentence}`, for `lapax_free`.
+#[unsafe(no_mangle)]
+pub extern "C" fn lapax_backend() -> *mut c_char {
+    answer(match backend::in_force() {
+        Ok(backend) => json!({ "backend": backend.name() }),
+        Err(refusal) => json!({ "error": refusal.to_string() }),
+    })
+}
+
+/// Chooses the CPU backend for all calls that begin afterwards, in every thread. Returns what
+/// `lapax_backend` would; an error leaves the choice as it was.
+///
+/// # Safety
+/// `name` is null or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lapax_set_backend(name: *const c_char) -> *mut c_char {
+    // SAFETY: the caller's promise.
+    let name = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } };
+    match backend::choose(&name.to_string_lossy()) {
+        Ok(()) => lapax_backend(),
+        Err(refusal) => answer(json!({ "error": refusal.to_string() })),
+    }
+}
+
+/// Frees what this library returned to be freed. Null is allowed.
 ///
 /// # Safety
 /// `text` is null or was returned by this library and not freed before.
@@ -85,6 +117,11 @@ pub unsafe extern "C" fn lapax_free(text: *mut c_char) {
         // SAFETY: the caller's promise: it came from CString::into_raw.
         drop(unsafe { CString::from_raw(text) });
     }
+}
+
+/// A text for the caller to free.
+fn answer(json: Json) -> *mut c_char {
+    CString::new(json.to_string()).unwrap_or_default().into_raw()
 }
 
 fn table() -> &'static [lapax_target] {
@@ -151,6 +188,9 @@ fn operand_json(signature: &Signature, operand: &Operand) -> Json {
     let dims: Vec<&str> = operand.dims.iter().map(|dim| signature.dims[*dim].name).collect();
     let mut json =
         json!({ "name": operand.name, "dtype": operand.dtype.to_string(), "dims": dims });
+    if operand.optional {
+        json["optional"] = true.into();
+    }
     if let Some(alias) = operand.alias {
         json["alias"] = alias.into();
     }

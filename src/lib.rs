@@ -19,6 +19,7 @@
 //!   batch;
 //! - an argument and a result that XLA declares to share memory may do so or not.
 
+pub mod backend;
 pub mod exports;
 mod ops;
 mod table;

@@ -28,22 +28,35 @@ pub trait Batched: Send + Sized {
 /// what the calls of one thread reuse; their number is a small multiple of the threads.
 pub fn for_each<B: Batched, S>(
     batch: usize,
-    mut operands: B,
+    operands: B,
     nanoseconds: usize,
     threads: &dyn Threads,
     scratch: impl Fn() -> S + Sync,
     kernel: impl Fn(&mut S, B::Item) + Sync,
 ) {
-    let walk = |mut part: B, items: usize| {
+    for_each_part(batch, operands, nanoseconds, threads, |mut part, items| {
         let mut scratch = scratch();
         for _ in 0..items {
             kernel(&mut scratch, part.take());
         }
-    };
+    });
+}
+
+/// Calls `kernel` for consecutive parts of a batch, each with its number of items, at least 1.
+///
+/// `nanoseconds` is an estimate of one item's time, as for [`for_each`]. Where the parts are cut
+/// depends on the threads: what is computed for an item must not depend on the part it is in.
+pub fn for_each_part<B: Batched>(
+    batch: usize,
+    mut operands: B,
+    nanoseconds: usize,
+    threads: &dyn Threads,
+    kernel: impl Fn(B, usize) + Sync,
+) {
     let chunks = chunks(batch, nanoseconds, threads.count());
     if chunks <= 1 {
         if batch > 0 {
-            walk(operands, batch);
+            kernel(operands, batch);
         }
         return;
     }
@@ -59,13 +72,13 @@ pub fn for_each<B: Batched, S>(
     threads.run(chunks, &|chunk| {
         let part = parts[chunk].lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((part, items)) = part {
-            walk(part, items);
+            kernel(part, items);
         }
     });
 }
 
 /// How many pieces a batch is cut into; 1 keeps it on the calling thread.
-fn chunks(batch: usize, nanoseconds: usize, threads: usize) -> usize {
+pub fn chunks(batch: usize, nanoseconds: usize, threads: usize) -> usize {
     /// Below this much work in all, a call stays on its thread: to wake XLA's pool and wait for it
     /// was measured to take 80 to 107 us.
     const PARALLEL_NANOSECONDS: usize = 300_000;

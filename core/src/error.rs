@@ -39,6 +39,22 @@ pub enum Error {
         /// Its value.
         smaller_value: usize,
     },
+    /// A size exceeds the integers of the library underneath.
+    Library {
+        /// The dimension's name in the operation's documentation, or LAPACK's of a workspace length.
+        quantity: &'static str,
+        /// Its value.
+        value: usize,
+        /// The largest value that the library can be given.
+        limit: usize,
+    },
+    /// The library underneath rejected an argument when it was asked how much workspace it needs.
+    Refused {
+        /// The library's routine, without its precision letter.
+        routine: &'static str,
+        /// What it reported: the argument's number, negated.
+        info: i32,
+    },
 }
 
 impl fmt::Display for Error {
@@ -63,6 +79,16 @@ impl fmt::Display for Error {
             Self::Order { larger, larger_value, smaller, smaller_value } => write!(
                 f,
                 "dimension {larger} = {larger_value} must be at least {smaller} = {smaller_value}"
+            ),
+            Self::Library { quantity, value, limit } => write!(
+                f,
+                "{quantity} = {value} is too large for the LAPACK library in use, whose integers \
+                 go up to {limit}"
+            ),
+            Self::Refused { routine, info } => write!(
+                f,
+                "the LAPACK library in use refused to say how much workspace {routine} needs: \
+                 info = {info}"
             ),
         }
     }

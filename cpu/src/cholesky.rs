@@ -5,9 +5,10 @@
 use std::cmp::Ordering;
 
 use faer::{Accum, Conj, MatMut, MatRef};
-use lapax_core::{ItemsInOut, ItemsMut, Real, Scalar as _, for_each, index_fits_i32};
+use lapax_core::{Items, ItemsInOut, ItemsMut, Real, Scalar as _, for_each, index_fits_i32};
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::lanes::{self, Order, for_each_group};
 use crate::scalar::nanoseconds;
 use crate::simd::sub_mul;
 use crate::substitution;
@@ -22,6 +23,9 @@ const ORDER: usize = 32;
 /// The order up to which a matrix is factored faster without wide registers: for f64, 0.06 us
 /// against 0.13 us at 4 and 0.16 us against 0.25 us at 8.
 const TINY: usize = 8;
+/// The order up to which a batch goes through lanes: for f64, 0.07 us against 0.16 us at 8, 1.2 us
+/// against 1.9 us at 32.
+const LANES_ORDER: usize = 32;
 /// The order up to which a Hermitian update is computed as a full product, of which half is used.
 const PRODUCT_ORDER: usize = 64;
 
@@ -47,6 +51,12 @@ pub fn potrf<T: Scalar>(
     let operands =
         (ItemsInOut::new("a", batch, &[n, n], a)?, ItemsMut::new("info", batch, &[], info)?);
     let products = n.saturating_mul(n).saturating_mul(n) / 6;
+    if lanes::pay(batch, n, LANES_ORDER) {
+        let order = if uplo == Uplo::Lower { Order::Column } else { Order::Row };
+        let kernel = lanes::cholesky::Factor { n, order };
+        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        return Ok(());
+    }
     let arch = Arch::new();
     let scratch = || Scratch::new(n);
     for_each(
@@ -61,6 +71,58 @@ pub fn potrf<T: Scalar>(
             // Orders are at most n, which is an i32.
             let minor = factor(a, scratch, arch).err();
             info[0] = minor.map_or(0, |j| i32::try_from(j + 1).unwrap_or(i32::MAX));
+        },
+    );
+    Ok(())
+}
+
+/// Factors each n × n row-major Hermitian positive definite matrix of a batch as A = L·Lᴴ.
+///
+/// Only the lower triangle of `a` is read. `l` is zero above the diagonal, and all NaN where A is not
+/// positive definite.
+///
+/// # Errors
+/// As [`potrf`].
+pub fn cholesky<T: Scalar>(
+    batch: usize,
+    n: usize,
+    l: InOut<'_, T>,
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    through_potrf(potrf, batch, n, l, threads)
+}
+
+/// [`potrf`], or another routine with its contract.
+pub(crate) type Potrf<T> =
+    fn(Uplo, usize, usize, InOut<'_, T>, &mut [i32], &dyn Threads) -> Result<(), Error>;
+
+/// [`cholesky`] by a routine for column-major matrices, to which A is Aᵀ and L is U = Lᵀ.
+pub(crate) fn through_potrf<T: Scalar>(
+    potrf: Potrf<T>,
+    batch: usize,
+    n: usize,
+    InOut { src, dst }: InOut<'_, T>,
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let mut info = vec![0; batch];
+    potrf(Uplo::Upper, batch, n, InOut { src, dst: &mut *dst }, &mut info, threads)?;
+    let operands =
+        (ItemsMut::new("l", batch, &[n, n], dst)?, Items::new("info", batch, &[], &info)?);
+    let nan = T::Real::from_f64(f64::NAN);
+    let elements = nanoseconds::<T>(n.saturating_mul(n) / 2);
+    for_each(
+        batch,
+        operands,
+        elements,
+        threads,
+        || (),
+        |(), (l, info)| {
+            if info[0] != 0 {
+                l.fill(T::from_parts(nan, nan));
+            }
+            for (i, row) in l.chunks_exact_mut(n.max(1)).enumerate() {
+                row[i + 1..].fill(T::ZERO);
+            }
         },
     );
     Ok(())

@@ -14,6 +14,7 @@ use crate::Scalar;
 use crate::francis::Iteration;
 use crate::hessenberg::{self, form_q, reduce};
 use crate::householder::{reflect_column, reflector};
+use crate::multishift::SWEEPS;
 use crate::reorder::move_up;
 use crate::simd::sub_scaled;
 
@@ -74,7 +75,7 @@ pub(crate) fn deflate<'a, T: Scalar>(
     v.fill(T::ZERO);
     v.iter_mut().step_by(m + 1).for_each(|x| *x = T::ONE);
     let mut inner = Iteration { h: &mut *t, n: m, q: Some(&mut *v), rows: m, schur: true };
-    if inner.run(0..m, arch).is_err() {
+    if inner.run(0..m, SWEEPS, arch).is_err() {
         return Window { deflated: 0, found };
     }
     let spike = iteration.h[window.start + (window.start - 1) * n];

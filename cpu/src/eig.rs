@@ -42,13 +42,8 @@ pub fn geev<T: Scalar>(
     results: Eigen<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    /// LAPACK's number of the argument A, as jaxlib reports it.
-    const NOT_FINITE: i32 = -4;
     index_fits_i32("n", n)?;
-    let (w, wi, imaginary) = match results.w {
-        Eigenvalues::Parts(re, im) => (re, im, n),
-        Eigenvalues::Whole(w) => (w, &mut [][..], 0),
-    };
+    let (w, wi, imaginary) = results.w.parts(n);
     let operands = (
         Items::new("a", batch, &[n, n], a)?,
         ItemsMut::new("w", batch, &[n], w)?,
@@ -66,25 +61,36 @@ pub fn geev<T: Scalar>(
         threads,
         || Scratch::new(n, left || right),
         |scratch, (a, w, wi, vl, vr, info)| {
-            info[0] = 0;
-            let mut vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
-            let failure = if a.iter().all(|x| x.is_finite()) {
-                let stop = factor(a, n, w, wi, &mut vectors, scratch, arch).err();
-                stop.map(|stop| i32::try_from(stop).unwrap_or(i32::MAX))
-            } else {
-                Some(NOT_FINITE)
-            };
-            if let Some(failure) = failure {
-                info[0] = failure;
-                w.fill(nan());
-                wi.fill(nan());
-                for (_, wanted, v) in vectors {
-                    v.fill(if wanted { nan() } else { T::Complex::ZERO });
-                }
-            }
+            let vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
+            info[0] = decompose(a, [w, wi], vectors, scratch, arch);
         },
     );
     Ok(())
+}
+
+/// Decomposes one matrix; returns its `info`.
+fn decompose<T: Scalar>(
+    a: &[T],
+    [w, wi]: [&mut [T]; 2],
+    mut vectors: [(Which, bool, &mut [T::Complex]); 2],
+    scratch: &mut Scratch<T>,
+    arch: Arch,
+) -> i32 {
+    /// LAPACK's number of the argument A, as jaxlib reports it.
+    const NOT_FINITE: i32 = -4;
+    let failure = if a.iter().all(|x| x.is_finite()) {
+        let stop = factor(a, w.len(), w, wi, &mut vectors, scratch, arch).err();
+        stop.map(|stop| i32::try_from(stop).unwrap_or(i32::MAX))
+    } else {
+        Some(NOT_FINITE)
+    };
+    let Some(failure) = failure else { return 0 };
+    w.fill(nan());
+    wi.fill(nan());
+    for (_, wanted, v) in vectors {
+        v.fill(if wanted { nan() } else { T::Complex::ZERO });
+    }
+    failure
 }
 
 /// What one matrix after another reuses.
@@ -207,5 +213,37 @@ fn normalise<T: Scalar>(x: &[T], v: &mut [T::Complex], n: usize, width: usize) {
     }
     for (conjugate, v) in conjugate.iter_mut().zip(v) {
         *conjugate = v.conj();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use num_complex::Complex;
+
+    use super::*;
+    use crate::multishift::Patience;
+
+    #[test]
+    fn what_does_not_converge_is_reported() {
+        let n = 9;
+        // Cyclic shifts.
+        let a: Vec<f64> =
+            (0..n * n).map(|k| if k % n == (k / n + 1) % n { 1.0 } else { 0.0 }).collect();
+        let found = |patience| {
+            let (mut w, mut wi) = (vec![0.0; n], vec![0.0; n]);
+            let mut v = [vec![Complex::ZERO; n * n], vec![Complex::ZERO; n * n]];
+            let [left, right] = &mut v;
+            let vectors = [(Which::Left, false, &mut left[..]), (Which::Right, true, right)];
+            let mut scratch = Scratch::new(n, true);
+            scratch.schur.multishift.patience = patience;
+            let info = decompose(&a, [&mut w, &mut wi], vectors, &mut scratch, Arch::new());
+            (info, w, v)
+        };
+        let (info, w, [left, right]) = found(Patience { many: 0, two: 0 });
+        assert_eq!(usize::try_from(info), Ok(n));
+        assert!(w.iter().all(|w| w.is_nan()) && right.iter().all(|v| v.re.is_nan()));
+        assert!(left.iter().all(|&v| v == Complex::ZERO), "not asked for");
+        let (info, w, _) = found(Patience { many: 30, two: 30 });
+        assert!(info == 0 && w.iter().all(|w| w.is_finite()));
     }
 }

@@ -8,7 +8,8 @@ use pulp::{Arch, Simd, WithSimd};
 
 use crate::divide_and_conquer::{DivideAndConquer, EIGEN_ORDER, is_eigensystem, memory};
 use crate::householder::{BlockScratch, Factor, reflect_column};
-use crate::implicit_ql::ImplicitQl;
+use crate::implicit_ql::{ImplicitQl, STEPS};
+use crate::lanes::{self, for_each_group};
 use crate::normal_range::{largest_part, power_near_reciprocal};
 use crate::rotations::{Rotation, set_identity};
 use crate::scalar::nanoseconds;
@@ -23,6 +24,8 @@ const NOT_FINITE: i32 = -4;
 const BLOCK: usize = 32;
 /// The order up to which reflectors are applied one by one.
 const SMALL: usize = 32;
+/// The order up to which a batch goes through lanes.
+const LANES_ORDER: usize = 32;
 
 /// Eigenvalues of each n × n Hermitian matrix of a batch, and its eigenvectors if `job` says so.
 ///
@@ -56,6 +59,14 @@ pub fn syevd<T: DivideAndConquer>(
     // 4/3·n³ products and sums for T, about 4·n³ for its vectors and 2·n³ for Q's part in them.
     let products = n.saturating_mul(n).saturating_mul(n);
     let products = if job == Vectors::None { products } else { products.saturating_mul(4) };
+    if lanes::pay(batch, n, LANES_ORDER) {
+        let single = |v: &mut [T], w: &mut [T::Real]| {
+            decompose(uplo, v, w, &mut Scratch::new(job, n), Arch::new())
+        };
+        let kernel = lanes::eigh::Decompose { n, uplo, vectors: job == Vectors::Wanted, single };
+        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        return Ok(());
+    }
     let arch = Arch::new();
     let scratch = || Scratch::new(job, n);
     for_each(
@@ -75,6 +86,8 @@ struct Scratch<T: Scalar> {
     tau: Vec<T>,
     tridiagonalize: tridiagonalize::Scratch<T>,
     rotations: Vec<Rotation<T::Real>>,
+    /// Steps per eigenvalue after which an iteration is given up.
+    steps: usize,
     vectors: Option<VectorScratch<T>>,
 }
 
@@ -110,6 +123,7 @@ impl<T: DivideAndConquer> Scratch<T> {
             tau: vec![T::ZERO; n.saturating_sub(1)],
             tridiagonalize: tridiagonalize::Scratch::new(n),
             rotations: vec![Rotation { c: zero, s: zero }; n],
+            steps: STEPS,
             vectors: (job == Vectors::Wanted).then(vectors),
         }
     }
@@ -135,12 +149,13 @@ fn decompose<T: DivideAndConquer>(
     };
     let power = power_near_reciprocal(largest);
     lower_triangle(a, n, uplo, power);
-    let Scratch { e, tau, tridiagonalize: reduction, rotations, vectors } = scratch;
+    let Scratch { e, tau, tridiagonalize: reduction, rotations, steps, vectors } = scratch;
+    let steps = *steps;
     tridiagonalize(a, w, e, tau, reduction, arch);
     let outcome = match vectors {
-        None => arch.dispatch(ImplicitQl { d: w, e, z: None, rotations }),
+        None => arch.dispatch(ImplicitQl { d: w, e, z: None, rotations, steps }),
         Some(vectors) => {
-            let outcome = eigenvectors::<T>(w, e, vectors, rotations, arch);
+            let outcome = eigenvectors::<T>(w, e, vectors, (rotations, steps), arch);
             multiply_by_q(a, tau, vectors, arch);
             outcome
         }
@@ -155,7 +170,7 @@ fn eigenvectors<T: DivideAndConquer>(
     d: &mut [T::Real],
     e: &mut [T::Real],
     scratch: &mut VectorScratch<T>,
-    rotations: &mut [Rotation<T::Real>],
+    (rotations, steps): (&mut [Rotation<T::Real>], usize),
     arch: Arch,
 ) -> Result<(), usize> {
     let n = d.len();
@@ -174,7 +189,7 @@ fn eigenvectors<T: DivideAndConquer>(
         d.copy_from_slice(copy_d);
     }
     set_identity(z, n);
-    arch.dispatch(ImplicitQl { d, e, z: Some(z), rotations })
+    arch.dispatch(ImplicitQl { d, e, z: Some(z), rotations, steps })
 }
 
 /// V = Q·Z over the reflectors in `a` that make Q.
@@ -226,6 +241,66 @@ fn lower_triangle<T: Scalar>(a: &mut [T], n: usize, uplo: Uplo, power: T::Real) 
         for i in j..n {
             let x = if uplo == Uplo::Lower { a[j * n + i] } else { a[i * n + j].conj() };
             a[j * n + i] = x.scale(power);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::cast_precision_loss, reason = "sizes here are small")]
+mod tests {
+    use faer::dyn_stack::StackReq;
+
+    use super::*;
+
+    const N: usize = 60;
+
+    /// The second difference, whose eigenvalues are 2 − 2·cos(kπ/(n + 1)).
+    fn decompose_with(job: Vectors, change: impl Fn(&mut Scratch<f64>)) -> (Vec<f64>, i32) {
+        let element = |i: usize, j: usize| [2.0, -1.0, 0.0][i.abs_diff(j).min(2)];
+        let mut a: Vec<f64> = (0..N * N).map(|k| element(k % N, k / N)).collect();
+        let (mut w, mut scratch) = (vec![f64::NAN; N], Scratch::new(job, N));
+        change(&mut scratch);
+        let info = decompose(Uplo::Lower, &mut a, &mut w, &mut scratch, Arch::new());
+        (w, info)
+    }
+
+    fn assert_right((w, info): (Vec<f64>, i32)) {
+        assert_eq!(info, 0);
+        for (k, w) in (1..).zip(w) {
+            let exact = 2.0 - 2.0 * (std::f64::consts::PI * f64::from(k) / (N + 1) as f64).cos();
+            assert!((w - exact).abs() < 1e-13, "{w} is not {exact}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_divided_is_iterated_on() {
+        assert_right(decompose_with(Vectors::Wanted, |_| ()));
+        // Without memory to work in, divide and conquer fails.
+        assert_right(decompose_with(Vectors::Wanted, |scratch| {
+            if let Some(vectors) = &mut scratch.vectors {
+                assert!(vectors.divide.is_some(), "order {N} is divided");
+                vectors.divide = Some(memory(StackReq::EMPTY));
+            }
+        }));
+    }
+
+    #[test]
+    fn what_does_not_converge_is_reported() {
+        for job in [Vectors::Wanted, Vectors::None] {
+            let (_, info) = decompose_with(job, |scratch| {
+                scratch.steps = 0;
+                if let Some(vectors) = &mut scratch.vectors {
+                    vectors.divide = None;
+                }
+            });
+            assert_eq!(usize::try_from(info), Ok(N - 1), "no element was made zero");
+            let (_, info) = decompose_with(job, |scratch| {
+                scratch.steps = 1;
+                if let Some(vectors) = &mut scratch.vectors {
+                    vectors.divide = None;
+                }
+            });
+            assert!(0 < info && usize::try_from(info).is_ok_and(|info| info < N - 1), "{info}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The QR iteration with two shifts at a time, from Hessenberg to Schur form: H = Q·T·Qᴴ.
 //!
-//! Francis, "The QR transformation" (Computer J. 4, 1961 and 1962), one body for real and complex
-//! matrices. A subdiagonal element is neglected by the criterion of Ahues and Tisseur (LAPACK
-//! Working Note 122, 1997), and every tenth iteration without progress takes Wilkinson and
-//! Reinsch's exceptional shifts, as in LAPACK's xLAHQR.
+//! Francis, "The QR transformation" (Computer J. 4, 1961 and 1962), for real matrices; complex ones
+//! begin with one shift at a time, in `single_shift`. A subdiagonal element is neglected by the
+//! criterion of Ahues and Tisseur (LAPACK Working Note 122, 1997), and every tenth iteration
+//! without progress takes Wilkinson and Reinsch's exceptional shifts, as in LAPACK's xLAHQR.
 
 use std::ops::Range;
 
@@ -28,14 +28,28 @@ pub(crate) struct Iteration<'a, T> {
 }
 
 impl<T: Scalar> Iteration<'_, T> {
-    /// Brings the rows and columns `active` to Schur form.
+    /// Brings the rows and columns `active` to Schur form, in at most so many sweeps per row.
     ///
-    /// Real 2 × 2 blocks are in standard form. `Err(stop)` where there is no convergence: rows and
-    /// columns from `stop` on are done.
-    pub(crate) fn run(&mut self, active: Range<usize>, arch: Arch) -> Result<(), usize> {
-        let q = self.q.as_deref_mut();
-        let (h, n, rows, schur) = (&mut *self.h, self.n, self.rows, self.schur);
-        arch.dispatch(Run { iteration: Iteration { h, n, q, rows, schur }, active })
+    /// Real 2 × 2 blocks are in standard form. A complex block that one shift at a time does not
+    /// split goes on with two. `Err(stop)` where there is no convergence: rows and columns from
+    /// `stop` on are done.
+    pub(crate) fn run(
+        &mut self,
+        active: Range<usize>,
+        sweeps: usize,
+        arch: Arch,
+    ) -> Result<(), usize> {
+        let first = active.start;
+        let mut dispatch = |active, one_shift| {
+            let q = self.q.as_deref_mut();
+            let (h, n, rows, schur) = (&mut *self.h, self.n, self.rows, self.schur);
+            let iteration = Iteration { h, n, q, rows, schur };
+            arch.dispatch(Run { iteration, active, sweeps, one_shift })
+        };
+        match dispatch(active, T::IS_COMPLEX) {
+            Err(stop) if T::IS_COMPLEX => dispatch(first..stop, false),
+            outcome => outcome,
+        }
     }
 
     /// The columns that a change of the rows of an active block reaches.
@@ -118,6 +132,10 @@ fn sorted<T: Scalar>(x: T::Real, y: T::Real) -> (T::Real, T::Real) {
 struct Run<'a, T> {
     iteration: Iteration<'a, T>,
     active: Range<usize>,
+    /// Sweeps per row before giving up.
+    sweeps: usize,
+    /// Whether a sweep has one shift, which only complex matrices can.
+    one_shift: bool,
 }
 
 impl<T: Scalar> WithSimd for Run<'_, T> {
@@ -125,24 +143,31 @@ impl<T: Scalar> WithSimd for Run<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Self::Output {
-        /// Iterations per row before giving up, and the fewest rows that are reckoned with.
-        const PER_ROW: usize = 30;
+        /// The fewest rows that are reckoned with.
         const FEWEST: usize = 10;
-        let Self { mut iteration, active } = self;
+        let Self { mut iteration, active, sweeps, one_shift } = self;
         let (first, mut stop) = (active.start, active.end);
-        let mut budget = PER_ROW * active.len().max(FEWEST);
+        let mut budget = sweeps * active.len().max(FEWEST);
         let mut stalled = 0_usize;
+        if one_shift {
+            iteration.make_real(active);
+        }
         while stop > first {
             let start = iteration.unreduced(first, stop);
             match stop - start {
                 1 => {}
-                2 => iteration.split(start),
+                2 if !one_shift => iteration.split(start),
                 _ if budget == 0 => return Err(stop),
                 _ => {
                     budget -= 1;
                     stalled += 1;
-                    let shifts = iteration.shifts(start, stop, stalled);
-                    iteration.sweep(start, stop, shifts);
+                    if one_shift {
+                        let shift = iteration.shift(start..stop, stalled);
+                        iteration.single_sweep(start..stop, shift);
+                    } else {
+                        let shifts = iteration.shifts(start, stop, stalled);
+                        iteration.sweep(start, stop, shifts);
+                    }
                     continue;
                 }
             }

@@ -43,14 +43,7 @@ pub fn gehrd<T: Scalar>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let order = |larger, larger_value, smaller, smaller_value| {
-        let error = Error::Order { larger, larger_value, smaller, smaller_value };
-        if larger_value < smaller_value { Err(error) } else { Ok(()) }
-    };
-    order("low", low, "1", 1)?;
-    order("high", high, "min(low, n)", low.min(n))?;
-    order("n", n, "high", high)?;
-    order("max(n, 1)", n.max(1), "low", low)?;
+    active_range(n, low, high)?;
     let operands = (
         ItemsInOut::new("a", batch, &[n, n], a)?,
         ItemsMut::new("tau", batch, &[n.saturating_sub(1)], tau)?,
@@ -76,6 +69,18 @@ pub fn gehrd<T: Scalar>(
         },
     );
     Ok(())
+}
+
+/// Checks that rows and columns low..=high, counted from 1, are a range of an n × n matrix.
+pub(crate) fn active_range(n: usize, low: usize, high: usize) -> Result<(), Error> {
+    let order = |larger, larger_value, smaller, smaller_value| {
+        let error = Error::Order { larger, larger_value, smaller, smaller_value };
+        if larger_value < smaller_value { Err(error) } else { Ok(()) }
+    };
+    order("low", low, "1", 1)?;
+    order("high", high, "min(low, n)", low.min(n))?;
+    order("n", n, "high", high)?;
+    order("max(n, 1)", n.max(1), "low", low)
 }
 
 /// NaN, in both parts.

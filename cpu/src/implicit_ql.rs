@@ -11,7 +11,7 @@ use pulp::{Simd, WithSimd};
 use crate::rotations::{Order, Rotation, rotate, rotation_of, swap_columns};
 
 /// Steps per eigenvalue after which the iteration is given up; two are usual.
-const STEPS: usize = 30;
+pub(crate) const STEPS: usize = 30;
 
 /// Diagonalises T, with diagonal `d` and `e` beside it: `d` becomes the eigenvalues, ascending.
 ///
@@ -23,6 +23,8 @@ pub(crate) struct ImplicitQl<'a, R> {
     pub(crate) z: Option<&'a mut [R]>,
     /// As many as T has rows.
     pub(crate) rotations: &'a mut [Rotation<R>],
+    /// Steps per eigenvalue after which the iteration is given up.
+    pub(crate) steps: usize,
 }
 
 /// Rows and columns `first..=last` of T, which have no zero beside the diagonal.
@@ -39,9 +41,9 @@ impl<R: Real> WithSimd for ImplicitQl<'_, R> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Result<(), usize> {
-        let Self { d, e, mut z, rotations } = self;
+        let Self { d, e, mut z, rotations, steps } = self;
         let n = d.len();
-        let mut steps = STEPS * n;
+        let mut steps = steps * n;
         let mut first = 0;
         let mut block = Block { first: n, last: n, turned: false };
         while first + 1 < n {
@@ -164,8 +166,9 @@ mod tests {
         let (mut w, mut off, mut z) = (d.to_vec(), e.to_vec(), vec![0.0; n * n]);
         let none = Rotation { c: 1.0, s: 0.0 };
         set_identity(&mut z, n);
-        let ql =
-            ImplicitQl { d: &mut w, e: &mut off, z: Some(&mut z), rotations: &mut vec![none; n] };
+        let rotations = &mut vec![none; n];
+        let (d_out, z_out) = (&mut w, Some(&mut z[..]));
+        let ql = ImplicitQl { d: d_out, e: &mut off, z: z_out, rotations, steps: STEPS };
         Arch::new().dispatch(ql)?;
         assert!(is_eigensystem(d, e, &w, &z, &mut vec![0.0; n]), "{d:?} {e:?} {w:?}");
         Ok(w)

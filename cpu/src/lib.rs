@@ -4,7 +4,7 @@
 //! matrices one after another. `batch` is an argument because an empty matrix leaves no trace of it
 //! in a slice. Threads are the caller's; a matrix is worked on by one of them, so that results do
 //! not depend on how many there are. The caller has set IEEE floating-point mode.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod balance;
 mod bidiagonal_qr;
@@ -20,6 +20,9 @@ pub mod hessenberg;
 mod hessenberg_columns;
 mod householder;
 mod implicit_ql;
+mod lanes;
+#[cfg(feature = "lapack")]
+pub mod lapack;
 pub mod lu;
 mod multishift;
 mod normal_range;
@@ -35,7 +38,11 @@ mod scalar;
 pub mod schur;
 mod shifted;
 mod simd;
+mod single_shift;
 mod small_qr;
+pub mod sparse;
+mod sparse_row;
+mod sparse_scalar;
 mod standard;
 mod substitution;
 pub mod svd;

@@ -8,6 +8,8 @@ use faer::{Conj, MatMut, MatRef};
 use lapax_core::{Items, ItemsInOut, ItemsMut, for_each, index_fits_i32};
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::lanes::lu::Output;
+use crate::lanes::{self, Order, for_each_group};
 use crate::scalar::nanoseconds;
 use crate::simd::{Divisor, first_largest, sub_mul, sub_scaled};
 use crate::substitution;
@@ -23,6 +25,9 @@ const TINY: usize = 8;
 /// The number of rows and of columns up to which a block is eliminated in packed form: for f64 and
 /// n = 32, 2.5 us against 5.0 us.
 const PACKED: usize = 32;
+/// The number of rows and of columns up to which a batch goes through lanes: for f64, 0.12 us
+/// against 0.18 us at 8, 0.35 us against 0.6 us at 16, 3.4 us against 2.5 us at 32.
+const LANES_ORDER: usize = 16;
 
 /// Factors each m × n matrix of a batch as P·A = L·U, in place.
 ///
@@ -51,6 +56,12 @@ pub fn getrf<T: Scalar>(
         ItemsMut::new("info", batch, &[], info)?,
     );
     let products = m.saturating_mul(n).saturating_mul(k) / 3;
+    if k > 0 && lanes::pay(batch, m.max(n), LANES_ORDER) {
+        let (order, output) = (Order::Column, Output::Lapack);
+        let kernel = lanes::lu::Factor { m, n, order, output };
+        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        return Ok(());
+    }
     let arch = Arch::new();
     let scratch = || Scratch::new(m, n);
     for_each(
@@ -68,6 +79,99 @@ pub fn getrf<T: Scalar>(
                 *pivot = i32::try_from(row + 1).unwrap_or(i32::MAX);
             }
             info[0] = zero.map_or(0, |j| i32::try_from(j + 1).unwrap_or(i32::MAX));
+        },
+    );
+    Ok(())
+}
+
+/// Factors each m × n row-major matrix of a batch as P·A = L·U, in place.
+///
+/// As [`getrf`], but the matrices lie by rows, `pivots` counts from 0, and `permutation` holds the m
+/// rows of A in the order of P·A.
+///
+/// # Errors
+/// As [`getrf`].
+pub fn lu<T: Scalar>(
+    batch: usize,
+    m: usize,
+    n: usize,
+    a: InOut<'_, T>,
+    pivots: &mut [i32],
+    permutation: &mut [i32],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let k = m.min(n);
+    if k == 0 || !lanes::pay(batch, m.max(n), LANES_ORDER) {
+        return through_getrf(getrf, batch, m, n, a, pivots, permutation, threads);
+    }
+    let operands = (
+        ItemsInOut::new("a", batch, &[m, n], a)?,
+        ItemsMut::new("pivots", batch, &[k], pivots)?,
+        ItemsMut::new("permutation", batch, &[m], permutation)?,
+    );
+    let products = m.saturating_mul(n).saturating_mul(k) / 3;
+    let kernel = lanes::lu::Factor { m, n, order: Order::Row, output: Output::Permutation };
+    for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+    Ok(())
+}
+
+/// [`getrf`], or another routine with its contract.
+pub(crate) type Getrf<T> = fn(
+    usize,
+    usize,
+    usize,
+    InOut<'_, T>,
+    &mut [i32],
+    &mut [i32],
+    &dyn Threads,
+) -> Result<(), Error>;
+
+/// [`lu`] by a routine for column-major matrices, between two transpositions.
+#[allow(clippy::too_many_arguments, reason = "those of lu, and the routine")]
+pub(crate) fn through_getrf<T: Scalar>(
+    getrf: Getrf<T>,
+    batch: usize,
+    m: usize,
+    n: usize,
+    a: InOut<'_, T>,
+    pivots: &mut [i32],
+    permutation: &mut [i32],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let InOut { src, dst } = a;
+    let mut columns = vec![T::ZERO; dst.len()];
+    transpose(batch, (m, n), src.unwrap_or(dst), &mut columns, threads)?;
+    let mut info = vec![0; batch];
+    let factors = InOut { src: None, dst: &mut columns };
+    getrf(batch, m, n, factors, pivots, &mut info, threads)?;
+    pivots.iter_mut().for_each(|pivot| *pivot -= 1);
+    lu_pivots_to_permutation(batch, m.min(n), m, pivots, permutation, threads)?;
+    transpose(batch, (n, m), &columns, dst, threads)
+}
+
+/// Writes each m × n row-major matrix of `src` column-major to `dst`.
+fn transpose<T: Scalar>(
+    batch: usize,
+    (m, n): (usize, usize),
+    src: &[T],
+    dst: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let operands =
+        (Items::new("a", batch, &[m, n], src)?, ItemsMut::new("a", batch, &[m, n], dst)?);
+    let elements = nanoseconds::<T>(m.saturating_mul(n));
+    for_each(
+        batch,
+        operands,
+        elements,
+        threads,
+        || (),
+        |(), (src, dst)| {
+            for (j, column) in dst.chunks_exact_mut(m.max(1)).enumerate() {
+                for (x, row) in column.iter_mut().zip(src.chunks_exact(n)) {
+                    *x = row[j];
+                }
+            }
         },
     );
     Ok(())

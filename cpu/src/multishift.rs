@@ -28,6 +28,19 @@ pub(crate) struct Scratch<T: Scalar> {
     shifts: Vec<Shifts<T>>,
     rows: Vec<usize>,
     chain: Chain<T>,
+    pub(crate) patience: Patience,
+}
+
+/// Sweeps per row before an iteration is given up; about three are usual.
+pub(crate) const SWEEPS: usize = 30;
+
+/// How many sweeps per row each iteration has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// The fast one, of many shifts.
+    pub(crate) many: usize,
+    /// The plain one, of two shifts.
+    pub(crate) two: usize,
 }
 
 /// The factor of a window, and what a product with it passes through.
@@ -52,6 +65,7 @@ impl<T: Scalar> Scratch<T> {
                 factor: vec![T::ZERO; width * width],
                 work: vec![T::ZERO; n * width.max(order)],
             },
+            patience: Patience { many: SWEEPS, two: SWEEPS },
         }
     }
 }
@@ -93,8 +107,9 @@ pub(crate) fn run<T: Scalar>(
         Err(stop) => first..stop,
     };
     // The slower and safer way; and once more, should that give up.
-    let failed = iteration.run(rest, arch);
-    failed.or_else(|stop| iteration.run(first..stop, arch))
+    let sweeps = scratch.patience.two;
+    let failed = iteration.run(rest, sweeps, arch);
+    failed.or_else(|stop| iteration.run(first..stop, sweeps, arch))
 }
 
 /// The iteration on blocks above [`SMALL`].
@@ -104,20 +119,18 @@ fn large<T: Scalar>(
     scratch: &mut Scratch<T>,
     arch: Arch,
 ) -> Result<(), usize> {
-    /// Sweeps and deflations per row before giving up.
-    const PER_ROW: usize = 30;
     /// A sweep is skipped after this part, in percent, of a window was deflated.
     const NIBBLE: usize = 14;
     /// So many sweeps without progress are answered by exceptional shifts.
     const PATIENCE: usize = 6;
     let Range { start: first, end: mut stop } = active;
-    let mut budget = PER_ROW * (stop - first);
+    let mut budget = scratch.patience.many * (stop - first);
     let mut stalled = 0_usize;
     while stop > first {
         let start = iteration.unreduced(first, stop);
         let order = stop - start;
         if order <= SMALL {
-            iteration.run(start..stop, arch)?;
+            iteration.run(start..stop, scratch.patience.two, arch)?;
             (stop, stalled) = (start, 0);
             continue;
         }
@@ -125,7 +138,7 @@ fn large<T: Scalar>(
             return Err(stop);
         }
         budget -= 1;
-        let Scratch { deflation, shifts, rows, chain } = &mut *scratch;
+        let Scratch { deflation, shifts, rows, chain, .. } = &mut *scratch;
         let width = window(order);
         let Window { deflated, found } =
             deflation::deflate(iteration, start..stop, width, deflation, &mut chain.work, arch);

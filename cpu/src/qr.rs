@@ -10,6 +10,7 @@ use lapax_core::{ItemsInOut, ItemsMut, for_each};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::householder::{BlockScratch, Reflector, reflect_column, reflector};
+use crate::lanes::{self, Order, for_each_group};
 use crate::scalar::nanoseconds;
 use crate::small_qr::FactorPacked;
 use crate::{Error, InOut, Scalar, Threads};
@@ -27,6 +28,9 @@ const NARROW: usize = 8;
 pub(crate) const PACKED: usize = 32;
 /// The number of rows and of columns up to which loops are faster without wide registers.
 pub(crate) const TINY: usize = 6;
+
+/// The number of rows and of columns up to which a batch goes through lanes.
+pub(crate) const LANES_ORDER: usize = 32;
 
 /// Factors each m × n matrix of a batch as A = Q·R, in place.
 ///
@@ -51,6 +55,11 @@ pub fn geqrf<T: Scalar>(
         return Ok(());
     }
     let products = m.saturating_mul(n).saturating_mul(k);
+    if lanes::pay(batch, m.max(n), LANES_ORDER) {
+        let kernel = lanes::qr::Factor { m, n, order: Order::Column };
+        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        return Ok(());
+    }
     let arch = Arch::new();
     let scratch = || factor_scratch(m, n);
     for_each(batch, operands, nanoseconds::<T>(products), threads, scratch, |scratch, (a, tau)| {

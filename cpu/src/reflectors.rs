@@ -5,7 +5,8 @@ use lapax_core::{Items, ItemsInOut, for_each};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::householder::{BlockScratch, Factor, reflect_column};
-use crate::qr::{PACKED, TINY, WIDTH, one_by_one};
+use crate::lanes::{self, Order, for_each_group};
+use crate::qr::{LANES_ORDER, PACKED, TINY, WIDTH, one_by_one};
 use crate::scalar::nanoseconds;
 use crate::simd::sub_scaled;
 use crate::small_qr::GeneratePacked;
@@ -37,6 +38,11 @@ pub fn orgqr<T: Scalar>(
         return Ok(());
     }
     let products = m.saturating_mul(n).saturating_mul(t.max(1));
+    if lanes::pay(batch, m, LANES_ORDER) {
+        let kernel = lanes::qr::Form { m, n, t, order: Order::Column };
+        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        return Ok(());
+    }
     let arch = Arch::new();
     let scratch = || block_scratch(m, n, t);
     for_each(batch, operands, nanoseconds::<T>(products), threads, scratch, |scratch, (a, tau)| {
@@ -82,6 +88,12 @@ pub fn ormqr<T: Scalar>(
         return Ok(());
     }
     let products = m.saturating_mul(n).saturating_mul(2 * t.max(1));
+    if t > 0 && lanes::pay(batch, r.max(others).max(p), LANES_ORDER) {
+        let from_right = side == Side::Right;
+        let kernel = lanes::qr::Apply { op: factor, from_right, m: r, n: others, p, t };
+        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        return Ok(());
+    }
     let arch = Arch::new();
     let scratch = || (block_scratch(r, others, t), vec![T::ZERO; m]);
     for_each(
@@ -98,7 +110,10 @@ pub fn ormqr<T: Scalar>(
     Ok(())
 }
 
-fn at_least(larger: (&'static str, usize), smaller: (&'static str, usize)) -> Result<(), Error> {
+pub(crate) fn at_least(
+    larger: (&'static str, usize),
+    smaller: (&'static str, usize),
+) -> Result<(), Error> {
     let ((larger, larger_value), (smaller, smaller_value)) = (larger, smaller);
     if larger_value >= smaller_value {
         return Ok(());

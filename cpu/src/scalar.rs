@@ -2,11 +2,18 @@
 
 use std::fmt::Debug;
 
+use bytemuck::Pod;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
 use num_complex::Complex;
+use pulp::Simd;
+
+use crate::lanes::{ComplexVector, Lane, LaneReal, Vector};
 
 /// `f32`, `f64`, `Complex<f32>` or `Complex<f64>`.
-pub trait Scalar: lapax_core::Scalar {
+pub trait Scalar: lapax_core::Scalar<Real: LaneReal> + Pod {
+    /// One number of each matrix of a group.
+    #[doc(hidden)]
+    type Lane<S: Simd>: Lane<S, Scalar = Self, Real = Self::Real>;
     /// As many elements as four registers of AVX-512 or eight of AVX2 hold: enough independent sums
     /// to hide the latency of an addition.
     #[doc(hidden)]
@@ -26,8 +33,9 @@ pub trait Scalar: lapax_core::Scalar {
 }
 
 macro_rules! scalar {
-    ($($scalar:ty, $lanes:literal;)+) => {$(
+    ($($scalar:ty, $lane:ident, $lanes:literal;)+) => {$(
         impl Scalar for $scalar {
+            type Lane<S: Simd> = $lane<S, Self::Real>;
             type Lanes = [$scalar; $lanes];
             const ZERO_LANES: Self::Lanes = [<$scalar as lapax_core::Scalar>::ZERO; $lanes];
 
@@ -47,10 +55,10 @@ macro_rules! scalar {
 }
 
 scalar! {
-    f32, 64;
-    f64, 32;
-    Complex<f32>, 32;
-    Complex<f64>, 16;
+    f32, Vector, 64;
+    f64, Vector, 32;
+    Complex<f32>, ComplexVector, 32;
+    Complex<f64>, ComplexVector, 16;
 }
 
 /// An estimate of the time that one matrix takes on one core, for spreading a batch over threads.

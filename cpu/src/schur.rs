@@ -23,6 +23,23 @@ pub enum Eigenvalues<'a, T: Scalar> {
     Whole(&'a mut [T]),
 }
 
+impl<'a, T: Scalar> Eigenvalues<'a, T> {
+    /// Real parts or whole numbers, imaginary parts, and how many of these there are per matrix of
+    /// order n.
+    pub(crate) fn parts(self, n: usize) -> (&'a mut [T], &'a mut [T], usize) {
+        match self {
+            Self::Parts(re, im) => (re, im, n),
+            Self::Whole(w) => (w, &mut [], 0),
+        }
+    }
+
+    /// The inverse of [`Eigenvalues::parts`].
+    #[cfg(feature = "lapack")]
+    pub(crate) fn from_parts(w: &'a mut [T], wi: &'a mut [T]) -> Self {
+        if T::IS_COMPLEX { Self::Whole(w) } else { Self::Parts(w, wi) }
+    }
+}
+
 /// The Schur form of each n × n matrix of a batch, T in place of A.
 ///
 /// `z` holds Z, or zeros where vectors are not asked for. A conjugate pair of eigenvalues has the
@@ -47,10 +64,7 @@ pub fn gees<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     index_fits_i32("n", n)?;
-    let (first, second, imaginary) = match w {
-        Eigenvalues::Parts(re, im) => (re, im, n),
-        Eigenvalues::Whole(w) => (w, &mut [][..], 0),
-    };
+    let (first, second, imaginary) = w.parts(n);
     let operands = (
         ItemsInOut::new("a", batch, &[n, n], a)?,
         ItemsMut::new("z", batch, &[n, n], z)?,
@@ -67,26 +81,35 @@ pub fn gees<T: Scalar>(
         threads,
         || Scratch::new(n),
         |scratch, (t, z, w, wi, sdim, info)| {
-            (sdim[0], info[0]) = (0, 0);
-            z.fill(T::ZERO);
-            if n == 0 {
-                return;
-            }
-            let finite = t.iter().all(|x| x.is_finite());
-            let vectors = if vectors == Vectors::Wanted { Some(&mut *z) } else { None };
-            let stop = if finite { factor(t, n, vectors, scratch, arch).err() } else { Some(0) };
-            match stop {
-                None => eigenvalues(t, n, w, wi),
-                Some(stop) => {
-                    info[0] = i32::try_from(stop).unwrap_or(i32::MAX);
-                    for x in [t, z, w, wi] {
-                        x.fill(nan());
-                    }
-                }
-            }
+            (sdim[0], info[0]) = (0, decompose(vectors, [t, z, w, wi], scratch, arch));
         },
     );
     Ok(())
+}
+
+/// Decomposes one matrix, which `t` is at first; returns its `info`.
+fn decompose<T: Scalar>(
+    vectors: Vectors,
+    [t, z, w, wi]: [&mut [T]; 4],
+    scratch: &mut Scratch<T>,
+    arch: Arch,
+) -> i32 {
+    let n = w.len();
+    z.fill(T::ZERO);
+    if n == 0 {
+        return 0;
+    }
+    let finite = t.iter().all(|x| x.is_finite());
+    let q = if vectors == Vectors::Wanted { Some(&mut *z) } else { None };
+    let stop = if finite { factor(t, n, q, scratch, arch).err() } else { Some(0) };
+    let Some(stop) = stop else {
+        eigenvalues(t, n, w, wi);
+        return 0;
+    };
+    for x in [t, z, w, wi] {
+        x.fill(nan());
+    }
+    i32::try_from(stop).unwrap_or(i32::MAX)
 }
 
 /// An estimate of one matrix's time: the iteration was counted to cost about ten reductions.
@@ -100,7 +123,7 @@ pub(crate) struct Scratch<T: Scalar> {
     pub(crate) balance: Balance<T>,
     pub(crate) tau: Vec<T>,
     pub(crate) hessenberg: hessenberg::Scratch<T>,
-    multishift: multishift::Scratch<T>,
+    pub(crate) multishift: multishift::Scratch<T>,
 }
 
 impl<T: Scalar> Scratch<T> {
@@ -176,6 +199,55 @@ pub(crate) fn eigenvalues<T: Scalar>(t: &[T], n: usize, w: &mut [T], wi: &mut [T
         if c != T::Real::ZERO {
             let size = b.abs().sqrt() * c.abs().sqrt();
             (wi[j - 1], wi[j]) = (T::from_real(size), T::from_real(-size));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multishift::Patience;
+
+    /// Cyclic shifts of order n and a little noise; the patience of each iteration; `info`, and T·Zᴴ
+    /// against Zᴴ·A in units of ε.
+    fn decompose_with(n: usize, patience: Patience) -> (i32, f64) {
+        let noise = |k: usize| f64::from(u32::try_from(k * 7919 % 101).unwrap_or(0)) * 1e-3;
+        let one = |k: usize| if k % n == (k / n + 1) % n { 1.0 } else { 0.0 };
+        let a: Vec<f64> = (0..n * n).map(|k| one(k) + noise(k)).collect();
+        let (mut t, mut z) = (a.clone(), a.clone());
+        let (mut w, mut wi) = (vec![0.0; n], vec![0.0; n]);
+        let mut scratch = Scratch::new(n);
+        scratch.multishift.patience = patience;
+        let results = [&mut t, &mut z, &mut w, &mut wi].map(|x| &mut x[..]);
+        let info = decompose(Vectors::Wanted, results, &mut scratch, Arch::new());
+        if info > 0 {
+            assert!([t, z, w, wi].iter().flatten().all(|x| x.is_nan()), "info and NaN");
+            return (info, 0.0);
+        }
+        let mut largest: f64 = 0.0;
+        for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
+            let az: f64 = (0..n).map(|k| a[i + k * n] * z[k + j * n]).sum();
+            let zt: f64 = (0..n).map(|k| z[i + k * n] * t[k + j * n]).sum();
+            largest = largest.max((az - zt).abs() / f64::EPSILON);
+        }
+        (info, largest)
+    }
+
+    #[test]
+    fn the_plain_iteration_goes_on_where_the_fast_one_gives_up() {
+        for n in [100, 160] {
+            for many in [0, 1] {
+                let (info, error) = decompose_with(n, Patience { many, two: 30 });
+                assert!(info == 0 && error < 1000.0, "n = {n}: info {info}, error {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_converge_is_reported() {
+        for n in [3, 20, 100] {
+            let (info, _) = decompose_with(n, Patience { many: 0, two: 0 });
+            assert_eq!(usize::try_from(info), Ok(n), "no eigenvalue was found");
         }
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn eigenvalues<T: Scalar>([a, b, c, d]: Square<T>) -> (T::Complex, T:
 }
 
 /// The square root with a real part that is not negative.
-fn square_root<T: Scalar>(z: T::Complex) -> T::Complex {
+pub(crate) fn square_root<T: Scalar>(z: T::Complex) -> T::Complex {
     let (zero, half) = (T::Real::ZERO, T::Real::from_f64(0.5));
     let size = z.abs();
     if size == zero {

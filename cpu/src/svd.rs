@@ -8,10 +8,15 @@ use lapax_core::{ItemsInOut, ItemsMut, Real as _, for_each, index_fits_i32};
 use pulp::Arch;
 
 use crate::divide_and_conquer::DivideAndConquer;
+use crate::lanes::{self, for_each_group};
 use crate::normal_range::{largest_part, power_near_reciprocal};
 use crate::scalar::nanoseconds;
 use crate::tall_svd::{Factors, Scratch};
 use crate::{Error, InOut, Scalar, SingularVectors, Threads};
+
+/// The number of rows and of columns up to which a batch goes through lanes. Their Jacobi rotations
+/// cost n³ per sweep; for f64 and n = 32 they were measured to take as long as QR steps.
+const LANES_ORDER: usize = 16;
 
 /// How the bidiagonal matrix is decomposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,47 +121,81 @@ fn decompose_all<T: DivideAndConquer>(
     // 2·m·k² products for B, about 6·k³ for its vectors, and those of Q and P with them.
     let products = m.saturating_mul(n).saturating_mul(k).saturating_mul(2);
     let products = if job == SingularVectors::None { products } else { products.saturating_mul(5) };
-    let arch = Arch::new();
-    let transposed = if m < n { m * n } else { 0 };
-    let scratch = || (vec![T::ZERO; transposed], Scratch::new(method, job, m.max(n), k));
+    let call = Call { method, job, m, n, arch: Arch::new() };
+    if lanes::pay(batch, m.max(n), LANES_ORDER) && k > 0 {
+        let single = |a: &mut [T], s: &mut [T::Real], u: &mut [T], vt: &mut [T]| {
+            call.decompose(a, s, u, vt, &mut call.scratch())
+        };
+        let kernel = lanes::svd::Decompose { job, m, n, single };
+        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        return Ok(());
+    }
     for_each(
         batch,
         operands,
         nanoseconds::<T>(products),
         threads,
-        scratch,
-        |(transposed, scratch), (a, s, u, vt, info)| {
-            let Some(largest) = largest_part(&*a) else {
-                let nan = T::Real::from_f64(f64::NAN);
-                s.fill(nan);
-                for x in [a, u, vt] {
-                    x.fill(T::from_parts(nan, nan));
-                }
-                info[0] = method.not_finite();
-                return;
-            };
-            let power = power_near_reciprocal(largest);
-            let u = MatMut::from_column_major_slice_mut(u, m, u_cols);
-            let vt = MatMut::from_column_major_slice_mut(vt, vt_rows, n);
-            let outcome = if m >= n {
-                a.iter_mut().for_each(|x| *x = x.scale(power));
-                let factors = (job != SingularVectors::None).then_some(Factors { u, vt });
-                scratch.decompose(a, s, factors, arch)
-            } else {
-                for (j, row) in transposed.chunks_exact_mut(n).enumerate() {
-                    for (x, column) in row.iter_mut().zip(a.chunks_exact(m)) {
-                        *x = column[j].scale(power);
-                    }
-                }
-                let turned = Factors { u: vt.transpose_mut(), vt: u.transpose_mut() };
-                let factors = (job != SingularVectors::None).then_some(turned);
-                scratch.decompose(transposed, s, factors, arch)
-            };
-            s.iter_mut().for_each(|s| *s = *s / power);
-            // No more elements than k − 1, which is an i32.
-            let failed = |count| i32::try_from(count).unwrap_or(i32::MAX);
-            info[0] = outcome.map_or_else(failed, |()| 0);
-        },
+        || call.scratch(),
+        |scratch, (a, s, u, vt, info)| info[0] = call.decompose(a, s, u, vt, scratch),
     );
     Ok(())
+}
+
+/// What a call asks for.
+#[derive(Clone, Copy)]
+struct Call {
+    method: Method,
+    job: SingularVectors,
+    m: usize,
+    n: usize,
+    arch: Arch,
+}
+
+impl Call {
+    /// A copy of a wide matrix, and what decompositions reuse.
+    fn scratch<T: DivideAndConquer>(self) -> (Vec<T>, Scratch<T>) {
+        let Self { method, job, m, n, .. } = self;
+        let transposed = if m < n { m * n } else { 0 };
+        (vec![T::ZERO; transposed], Scratch::new(method, job, m.max(n), m.min(n)))
+    }
+
+    /// Decomposes one matrix; returns its `info`.
+    fn decompose<T: DivideAndConquer>(
+        self,
+        a: &mut [T],
+        s: &mut [T::Real],
+        u: &mut [T],
+        vt: &mut [T],
+        (transposed, scratch): &mut (Vec<T>, Scratch<T>),
+    ) -> i32 {
+        let Self { method, job, m, n, arch } = self;
+        let Some(largest) = largest_part(&*a) else {
+            let nan = T::Real::from_f64(f64::NAN);
+            s.fill(nan);
+            for x in [a, u, vt] {
+                x.fill(T::from_parts(nan, nan));
+            }
+            return method.not_finite();
+        };
+        let power = power_near_reciprocal(largest);
+        let vectors = job != SingularVectors::None;
+        let (u_cols, vt_rows) = (u.len() / m.max(1), vt.len() / n.max(1));
+        let u = MatMut::from_column_major_slice_mut(u, m, u_cols);
+        let vt = MatMut::from_column_major_slice_mut(vt, vt_rows, n);
+        let outcome = if m >= n {
+            a.iter_mut().for_each(|x| *x = x.scale(power));
+            scratch.decompose(a, s, vectors.then_some(Factors { u, vt }), arch)
+        } else {
+            for (j, row) in transposed.chunks_exact_mut(n).enumerate() {
+                for (x, column) in row.iter_mut().zip(a.chunks_exact(m)) {
+                    *x = column[j].scale(power);
+                }
+            }
+            let turned = Factors { u: vt.transpose_mut(), vt: u.transpose_mut() };
+            scratch.decompose(transposed, s, vectors.then_some(turned), arch)
+        };
+        s.iter_mut().for_each(|s| *s = *s / power);
+        // No more elements than k − 1, which is an i32.
+        outcome.map_or_else(|count| i32::try_from(count).unwrap_or(i32::MAX), |()| 0)
+    }
 }

@@ -8,7 +8,7 @@ use faer::{MatMut, MatRef};
 use lapax_core::Scalar as _;
 use pulp::Arch;
 
-use crate::bidiagonal_qr::{BidiagonalQr, Pair};
+use crate::bidiagonal_qr::{BidiagonalQr, Pair, STEPS};
 use crate::bidiagonalize::{self, Bidiagonal, bidiagonalize};
 use crate::divide_and_conquer::{DivideAndConquer, SVD_ORDER, is_svd, memory};
 use crate::householder::{BlockScratch, Factor};
@@ -59,6 +59,8 @@ struct SquareScratch<T: Scalar> {
     right: Vec<T>,
     bidiagonalize: bidiagonalize::Scratch<T>,
     rotations: Vec<Pair<T::Real>>,
+    /// Steps per singular value after which an iteration is given up.
+    steps: usize,
     /// The left and right singular vectors of the bidiagonal matrix.
     vectors: Option<[Vec<T::Real>; 2]>,
     divide: Option<DivideScratch<T>>,
@@ -97,6 +99,7 @@ impl<T: DivideAndConquer> Scratch<T> {
             right: zeros(n * n),
             bidiagonalize: bidiagonalize::Scratch::new(rows, n),
             rotations: vec![Pair::none(); n],
+            steps: STEPS,
             vectors: vectors.then(|| [vec![zero; n * n], vec![zero; n * n]]),
             divide: divide.then(|| DivideScratch {
                 memory: memory(T::svd_scratch(rows, n, full)),
@@ -155,7 +158,8 @@ impl<T: DivideAndConquer> SquareScratch<T> {
         arch: Arch,
     ) -> Result<(), usize> {
         let n = s.len();
-        let Self { e, tau_q, tau_p, right, bidiagonalize: reduction, rotations, .. } = self;
+        let Self { e, tau_q, tau_p, right, bidiagonalize: reduction, rotations, steps, .. } = self;
+        let steps = *steps;
         if let (Some(factors), Some(divide)) = (&mut factors, &mut self.divide)
             && divided(a, s, factors, right, divide)
         {
@@ -164,12 +168,12 @@ impl<T: DivideAndConquer> SquareScratch<T> {
         let mut bidiagonal = Bidiagonal { d: s, e, tau_q, tau_p };
         bidiagonalize(a, right, &mut bidiagonal, reduction, arch);
         let (Some(Factors { mut u, mut vt }), Some([x, y])) = (factors, &mut self.vectors) else {
-            return arch.dispatch(BidiagonalQr { d: s, e, vectors: None, rotations });
+            return arch.dispatch(BidiagonalQr { d: s, e, vectors: None, rotations, steps });
         };
         set_identity(x, n);
         set_identity(y, n);
         let vectors = Some((&mut x[..], &mut y[..]));
-        let outcome = arch.dispatch(BidiagonalQr { d: s, e, vectors, rotations });
+        let outcome = arch.dispatch(BidiagonalQr { d: s, e, vectors, rotations, steps });
         // U = Q·X, with ones below X on the diagonal, and Vᴴ = Yᵀ·Pᴴ.
         set_ones(&mut u, n);
         for j in 0..n {
@@ -248,5 +252,65 @@ fn multiply_by_p<T: Scalar>(
         let reflectors = p.submatrix(row, first, n - row, width);
         let mut block = scratch.block(reflectors, &tau[first..first + width]);
         block.apply_right(Factor::Adjoint, vt.as_mut().subcols_mut(row, n - row));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use faer::dyn_stack::StackReq;
+
+    use super::*;
+
+    const N: usize = 70;
+
+    /// Ones on the diagonal and beside it, whose singular values are 2·cos(kπ/(2·n + 1)).
+    fn decompose_with(
+        job: SingularVectors,
+        change: impl Fn(&mut Scratch<f64>),
+    ) -> (Vec<f64>, Result<(), usize>) {
+        let one = |k: usize| k / N == k % N || k / N == k % N + 1;
+        let mut a: Vec<f64> = (0..N * N).map(|k| if one(k) { 1.0 } else { 0.0 }).collect();
+        let (mut s, mut u, mut vt) = (vec![f64::NAN; N], a.clone(), a.clone());
+        let mut scratch = Scratch::new(Method::Divide, job, N, N);
+        change(&mut scratch);
+        let [u, vt] = [&mut u, &mut vt].map(|x| MatMut::from_column_major_slice_mut(x, N, N));
+        let factors = (job != SingularVectors::None).then_some(Factors { u, vt });
+        let outcome = scratch.decompose(&mut a, &mut s, factors, Arch::new());
+        (s, outcome)
+    }
+
+    fn assert_right((s, outcome): (Vec<f64>, Result<(), usize>)) {
+        assert_eq!(outcome, Ok(()));
+        let order = f64::from(u32::try_from(2 * N + 1).unwrap_or(0));
+        for (k, s) in (1..).zip(s) {
+            let exact = 2.0 * (std::f64::consts::PI * f64::from(k) / order).cos();
+            assert!((s - exact).abs() < 1e-13, "{s} is not {exact}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_divided_is_iterated_on() {
+        assert_right(decompose_with(SingularVectors::All, |_| ()));
+        // Without memory to work in, divide and conquer fails.
+        assert_right(decompose_with(SingularVectors::All, |scratch| {
+            assert!(scratch.square.divide.is_some(), "order {N} is divided");
+            if let Some(divide) = &mut scratch.square.divide {
+                divide.memory = memory(StackReq::EMPTY);
+            }
+        }));
+    }
+
+    #[test]
+    fn what_does_not_converge_is_reported() {
+        for job in [SingularVectors::All, SingularVectors::None] {
+            let give_up = |steps| {
+                move |scratch: &mut Scratch<f64>| {
+                    (scratch.square.steps, scratch.square.divide) = (steps, None);
+                }
+            };
+            assert_eq!(decompose_with(job, give_up(0)).1, Err(N - 1));
+            let (_, outcome) = decompose_with(job, give_up(1));
+            assert!(outcome.is_err_and(|count| 0 < count && count < N - 1), "{outcome:?}");
+        }
     }
 }

@@ -4,9 +4,13 @@ use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{Items, ItemsInOut, for_each};
 use pulp::Arch;
 
+use crate::lanes::{self, Order, for_each_group};
 use crate::scalar::nanoseconds;
 use crate::substitution::{self, Scratch};
 use crate::{Diag, Error, InOut, Scalar, Side, Threads, Trans, Uplo};
+
+/// The order up to which a batch of systems goes through lanes.
+const LANES_ORDER: usize = 32;
 
 /// Solves op(A)·X = B (`side` left) or X·op(A) = B (right) for each matrix of a batch, in place of B.
 ///
@@ -43,8 +47,15 @@ pub fn trsm<T: Scalar>(
         (Uplo::Lower, false) | (Uplo::Upper, true) => Uplo::Lower,
         (Uplo::Upper, false) | (Uplo::Lower, true) => Uplo::Upper,
     };
-    let system = System { uplo, diag, conj };
     let products = q.saturating_mul(q).saturating_mul(nrhs) / 2;
+    if lanes::pay(batch, q, LANES_ORDER) {
+        let (a_order, b_order) = (order(transpose), order(side == Side::Right));
+        let conj = conj.is_conj();
+        let kernel = lanes::triangular::Solve { uplo, diag, conj, n: q, nrhs, a_order, b_order };
+        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        return Ok(());
+    }
+    let system = System { uplo, diag, conj };
     let arch = Arch::new();
     let scratch = || Scratch::new(q, nrhs);
     for_each(batch, operands, nanoseconds::<T>(products), threads, scratch, |scratch, (a, b)| {
@@ -55,6 +66,11 @@ pub fn trsm<T: Scalar>(
         solve(system, a, b, scratch, arch);
     });
     Ok(())
+}
+
+/// How a matrix lies that is read as the transpose of a column-major one, or as it is.
+fn order(transposed: bool) -> Order {
+    if transposed { Order::Row } else { Order::Column }
 }
 
 /// The triangular matrix of a system, beside its elements.

@@ -4,7 +4,7 @@
 //! question before there are buffers (`Given::rets` absent: infer the results).
 
 use crate::data_type::DataType;
-use crate::frame::{Frame, dims};
+use crate::frame::{Frame, MISSING, dims};
 use crate::signature::{Operand, Signature};
 use crate::sys;
 use crate::value::Value;
@@ -144,8 +144,7 @@ impl<'a> Check<'a> {
         let operands = self.signature.args.iter().zip(&self.given.args);
         for (operand, shape) in operands.chain(self.signature.rets.iter().zip(rets)) {
             let Some(shape) = shape else { continue };
-            let Some(outer) = shape.dims.len().checked_sub(operand.dims.len()) else { continue };
-            let (outer, own) = shape.dims.split_at(outer);
+            let Some((outer, own)) = self.split(operand, shape) else { continue };
             // A negative number is no size: nothing is compared with it.
             if outer.iter().all(|dim| *dim >= 0) {
                 self.leading.get_or_insert(outer);
@@ -154,6 +153,9 @@ impl<'a> Check<'a> {
                 if *value >= 0 && self.signature.dims[*dim].formula.is_none() {
                     self.dims[*dim].get_or_insert(*value);
                 }
+            }
+            if let Some(missing) = operand.dims.get(own.len()) {
+                self.dims[*missing].get_or_insert(MISSING);
             }
         }
         for (index, dim) in self.signature.dims.iter().enumerate() {
@@ -197,28 +199,39 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// A shape's leading dimensions and the operand's own, of which an optional one may be missing.
+    fn split<'s>(&self, operand: &Operand, shape: &'s Shape) -> Option<(&'s [i64], &'s [i64])> {
+        let (rank, own) = (shape.dims.len(), operand.dims.len());
+        let less =
+            self.leading.filter(|leading| operand.optional && rank + 1 == leading.len() + own);
+        let outer = less.map_or_else(|| rank.checked_sub(own), |leading| Some(leading.len()))?;
+        Some(shape.dims.split_at(outer))
+    }
+
     fn fits(&self, operand: &Operand, shape: &Shape) -> bool {
-        let Some(outer) = shape.dims.len().checked_sub(operand.dims.len()) else { return false };
-        let (outer, own) = shape.dims.split_at(outer);
+        let Some((outer, own)) = self.split(operand, shape) else { return false };
+        let missing = operand.dims.get(own.len()).map(|_| &MISSING);
         shape.dtype == operand.dtype
             && self.leading.is_none_or(|leading| leading == outer)
             && shape.dims.iter().all(|dim| *dim >= 0)
             && operand
                 .dims
                 .iter()
-                .zip(own)
+                .zip(own.iter().chain(missing))
                 .all(|(dim, value)| self.dims[*dim].is_none_or(|expected| expected == *value))
     }
 
-    /// `f64 [5, m=4, n=3]`, as far as the dimensions are known.
+    /// `f64 [5, m=4, n=3]`, as far as the dimensions are known; `n?` may be missing.
     fn expected(&self, operand: &Operand) -> String {
         let mut parts: Vec<String> = match self.leading {
             Some(leading) => leading.iter().map(i64::to_string).collect(),
             None => vec!["…".to_owned()],
         };
-        for dim in operand.dims {
+        for (index, dim) in operand.dims.iter().enumerate() {
             let name = self.signature.dims[*dim].name;
             parts.push(match (self.dims[*dim], &self.signature.dims[*dim].formula) {
+                (Some(MISSING), _) if operand.may_miss(index) => continue,
+                (None, _) if operand.may_miss(index) => format!("{name}?"),
                 (Some(value), None) => format!("{name}={value}"),
                 (Some(value), Some(formula)) => format!("{name}={}={value}", formula.text),
                 (None, _) => name.to_owned(),
@@ -253,8 +266,9 @@ impl<'a> Check<'a> {
         let mut shapes = Vec::new();
         for ret in self.signature.rets {
             let mut dims = leading.to_vec();
-            for dim in ret.dims {
+            for (index, dim) in ret.dims.iter().enumerate() {
                 match self.dims[*dim] {
+                    Some(MISSING) if ret.may_miss(index) => {}
                     Some(value) => dims.push(value),
                     None if self.mismatches.is_empty() => {
                         let (name, result) = (self.signature.dims[*dim].name, ret.name);

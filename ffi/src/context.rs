@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use crate::pool::ThreadPool;
 use crate::sys;
 
-/// The execution context of one call, valid for `'f`.
+/// The execution context of one call, valid while the handler runs.
 pub struct Context<'f> {
     api: *const sys::XLA_FFI_Api,
     context: *mut sys::XLA_FFI_InvokeContext,
@@ -17,7 +17,7 @@ unsafe impl Sync for Context<'_> {}
 
 impl<'f> Context<'f> {
     /// # Safety
-    /// Both pointers are null or the host's, valid for `'f`.
+    /// Both pointers are null or the host's, valid as long as the context lives.
     #[inline(always)]
     pub(crate) unsafe fn new(
         api: *const sys::XLA_FFI_Api,
@@ -27,8 +27,10 @@ impl<'f> Context<'f> {
     }
 
     /// The host's thread pool; of one thread where the host has none.
-    pub fn thread_pool(&self) -> ThreadPool<'f> {
-        // SAFETY: the pointers are the host's and valid for 'f (Context::new).
+    ///
+    /// It ends with the call, not with `'f`: nothing can be queued after the handler has returned.
+    pub fn thread_pool(&self) -> ThreadPool<'_> {
+        // SAFETY: the pointers are the host's and valid during the call (Context::new).
         unsafe { ThreadPool::new(self.api, self.context) }
     }
 }

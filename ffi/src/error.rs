@@ -113,6 +113,26 @@ impl Error {
     }
 }
 
+/// Destroys an error that the host made.
+///
+/// # Safety
+/// `api` is the host's function table, and the error came from it.
+pub(crate) unsafe fn destroy(api: *const sys::XLA_FFI_Api, error: *mut sys::XLA_FFI_Error) {
+    let end = offset_of!(sys::XLA_FFI_Api, XLA_FFI_Error_Destroy) + size_of::<usize>();
+    // SAFETY: the table is readable up to its struct_size.
+    let destroy = unsafe {
+        sys::reaches((*api).struct_size, end).then(|| (*api).XLA_FFI_Error_Destroy).flatten()
+    };
+    let Some(destroy) = destroy else { return };
+    let mut args = sys::XLA_FFI_Error_Destroy_Args {
+        struct_size: struct_size(sys::XLA_FFI_Error_Destroy_Args_STRUCT_SIZE),
+        extension_start: std::ptr::null_mut(),
+        error,
+    };
+    // SAFETY: the host's function with the struct it asks for.
+    unsafe { destroy(&raw mut args) };
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

@@ -12,7 +12,7 @@
 //! #     const NAME: &'static str = "negate";
 //! #     const SIGNATURES: &'static [&'static Signature] =
 //! #         &[<Negate as xla_ffi::Call>::SIGNATURE];
-//! #     fn call<'f>(frame: Frame<'f>, _: &Context<'f>) -> Outcome {
+//! #     fn call<'f>(frame: Frame<'f>, _: &Context<'f>) -> Outcome<'f> {
 //! #         use xla_ffi::Call;
 //! #         let Some(call) = Negate::decode(frame) else { return Outcome::Mismatch };
 //! #         call.y.iter_mut().zip(call.x).for_each(|(y, x)| *y = -x);
@@ -25,6 +25,8 @@
 //! drop(call);
 //! assert_eq!((outcome, y), (Ok(()), [-1.0, -2.0]));
 //! ```
+
+mod futures;
 
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
@@ -112,6 +114,7 @@ impl Host {
         api.XLA_FFI_Error_Destroy = Some(error_destroy);
         api.XLA_FFI_ThreadPool_Schedule = Some(schedule);
         api.XLA_FFI_ThreadPool_NumThreads = Some(num_threads);
+        futures::offer(&mut api);
         let (waiting, running) = (Mutex::default(), Mutex::default());
         Host { api, pool: Box::new(Pool { threads, mode, waiting, running }) }
     }
@@ -134,25 +137,49 @@ impl Host {
         call.with_frame(self, |frame| self.invoke(handler, frame))
     }
 
-    /// Calls a handler with a frame: for benchmarks, which make one frame and call often.
+    /// Calls a handler with a frame, and waits for its future: for benchmarks, which make one frame
+    /// and call often.
     ///
     /// # Errors
     /// What the handler reported.
     ///
     /// # Panics
-    /// If there is no handler.
+    /// If there is no handler, or it makes a future and does not complete it within a minute.
     #[inline]
     pub fn invoke(
         &self,
         handler: sys::XLA_FFI_Handler,
         frame: &mut sys::XLA_FFI_CallFrame,
     ) -> Result<(), Failure> {
+        self.invoke_then(handler, frame, || ())
+    }
+
+    /// The same; runs `returned` when the handler has returned, before its future is waited for.
+    ///
+    /// # Errors
+    /// What the handler reported.
+    ///
+    /// # Panics
+    /// As [`Host::invoke`].
+    #[inline]
+    pub fn invoke_then(
+        &self,
+        handler: sys::XLA_FFI_Handler,
+        frame: &mut sys::XLA_FFI_CallFrame,
+        returned: impl FnOnce(),
+    ) -> Result<(), Failure> {
         let handler = handler.expect("a handler");
+        frame.future = std::ptr::null_mut();
+        let made = futures::made();
         // SAFETY: frames are made by `Call`, which keeps the C API's promises.
         let error = unsafe { handler(frame) };
+        returned();
+        let answered = usize::from(!frame.future.is_null());
+        assert_eq!(futures::made() - made, answered, "a future is made to be answered");
         if error.is_null() {
-            return Ok(());
+            return if answered == 0 { Ok(()) } else { futures::wait(frame.future) };
         }
+        assert!(answered == 0, "an error and a future");
         // SAFETY: errors of this host are boxed failures.
         Err(*unsafe { Box::from_raw(error.cast::<Failure>()) })
     }

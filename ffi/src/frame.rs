@@ -10,7 +10,9 @@ use crate::data_type::{DataType, Element};
 use crate::sys;
 use crate::value::{Array, Scalar, Value};
 
-/// The frame of one call, valid for `'f`.
+/// The frame of one call. Its operands and attributes are valid for `'f`: until the handler's
+/// answer is the call's end, or resolves a future (`future`). It is itself valid while the handler
+/// runs, and cannot leave its thread.
 #[derive(Clone, Copy)]
 pub struct Frame<'f> {
     raw: &'f sys::XLA_FFI_CallFrame,
@@ -18,8 +20,9 @@ pub struct Frame<'f> {
 
 impl<'f> Frame<'f> {
     /// # Safety
-    /// The frame and all that it points to obey the C API and live for `'f`; nobody else writes to
-    /// the results, or to arguments that share their memory, during `'f`.
+    /// The frame and all that it points to obey the C API; the memory of operands and attributes
+    /// lives for `'f`, the rest as long as the frame is used; nobody else writes to the results, or
+    /// to arguments that share their memory, during `'f`.
     pub unsafe fn new(raw: &'f sys::XLA_FFI_CallFrame) -> Self {
         Frame { raw }
     }
@@ -65,10 +68,30 @@ impl<'f> Frame<'f> {
         Raw::new(self.ret_buffer(index)?, leading)
     }
 
-    /// The element type of the first argument, if it is a buffer.
+    /// As [`Frame::arg`], where the last own dimension may be absent; it is [`MISSING`] then.
     #[inline(always)]
-    pub fn first_dtype(self) -> Option<DataType> {
-        Some(DataType::from_code(self.arg_buffer(0)?.dtype))
+    pub fn arg_or_less<T: Element, const R: usize>(
+        self,
+        index: usize,
+        leading: &mut Leading<'f>,
+    ) -> Option<Raw<'f, T, R>> {
+        Raw::or_less(self.arg_buffer(index)?, leading)
+    }
+
+    /// As [`Frame::ret`], where the last own dimension may be absent; it is [`MISSING`] then.
+    #[inline(always)]
+    pub fn ret_or_less<T: Element, const R: usize>(
+        self,
+        index: usize,
+        leading: &mut Leading<'f>,
+    ) -> Option<Raw<'f, T, R>> {
+        Raw::or_less(self.ret_buffer(index)?, leading)
+    }
+
+    /// The element type of an argument, if it is a buffer.
+    #[inline(always)]
+    pub fn arg_dtype(self, index: usize) -> Option<DataType> {
+        Some(DataType::from_code(self.arg_buffer(index)?.dtype))
     }
 
     #[inline(always)]
@@ -111,6 +134,9 @@ fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+/// What stands for the size of a dimension that an operand does not have.
+pub const MISSING: i64 = -1;
+
 /// The dimensions of a buffer.
 pub(crate) fn dims(buffer: &sys::XLA_FFI_Buffer) -> &[i64] {
     match usize::try_from(buffer.rank) {
@@ -123,13 +149,15 @@ pub(crate) fn dims(buffer: &sys::XLA_FFI_Buffer) -> &[i64] {
 /// The leading dimensions that all operands of a call share.
 pub struct Leading<'f> {
     dims: Option<&'f [i64]>,
+    /// Dimensions belong to the frame: as it, they do not leave its thread.
+    frame: PhantomData<*const sys::XLA_FFI_CallFrame>,
 }
 
 impl<'f> Leading<'f> {
     /// No operand seen yet.
     #[inline(always)]
     pub fn unbound() -> Self {
-        Leading { dims: None }
+        Leading { dims: None, frame: PhantomData }
     }
 
     /// Their product; None if it does not fit.
@@ -186,6 +214,24 @@ impl<'f, T: Element, const R: usize> Raw<'f, T, R> {
             data: buffer.data.cast(),
             borrow: PhantomData,
         })
+    }
+
+    /// The same, or a buffer of one dimension less than `R` after leading dimensions that were bound
+    /// before.
+    #[inline(always)]
+    fn or_less(buffer: &'f sys::XLA_FFI_Buffer, leading: &mut Leading<'f>) -> Option<Self> {
+        let outer = leading.dims?.len();
+        if usize::try_from(buffer.rank).ok()? + 1 != outer + R {
+            let whole = Self::new(buffer, leading)?;
+            return whole.dims.last().is_some_and(|last| *last >= 0).then_some(whole);
+        }
+        let (outer, own) = dims(buffer).split_at_checked(outer)?;
+        if buffer.dtype != T::DTYPE.code() || !leading.admit(outer) {
+            return None;
+        }
+        let mut dims = [MISSING; R];
+        dims.iter_mut().zip(own).for_each(|(dim, own)| *dim = *own);
+        Some(Raw { dims, data: buffer.data.cast(), borrow: PhantomData })
     }
 
     /// Where the elements of `batch` problems of these dimensions start, and how many they are.

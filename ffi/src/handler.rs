@@ -4,9 +4,11 @@ use std::mem::offset_of;
 
 use crate::check::{Given, Shape};
 use crate::context::Context;
+use crate::data_type::DataType;
 use crate::error::{Error, ErrorCode, struct_size};
 use crate::float_mode::IeeeMode;
 use crate::frame::Frame;
+use crate::future::{Future, Settled};
 use crate::signature::Signature;
 use crate::{API_VERSION, panics, sys};
 
@@ -15,21 +17,25 @@ pub trait Handler: 'static {
     /// The target's name, for error messages.
     const NAME: &'static str;
 
-    /// The calls it accepts. With more than one, the first argument's element type tells which is
-    /// meant.
+    /// The calls it accepts. With more than one, the arguments' element types tell which is meant.
     const SIGNATURES: &'static [&'static Signature];
 
     /// Decodes and runs one call.
-    fn call<'f>(frame: Frame<'f>, context: &Context<'f>) -> Outcome;
+    ///
+    /// `'f` lasts until the call is over: until this returns, or until the future that it returns
+    /// is resolved.
+    fn call<'f>(frame: Frame<'f>, context: &Context<'f>) -> Outcome<'f>;
 }
 
 /// What became of a call.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum Outcome<'f> {
     /// The frame fits none of the signatures; the entry point reports why.
     Mismatch,
     /// The call ran.
     Done(Result<(), Error>),
+    /// The call ends later.
+    Future(Future<'f>),
 }
 
 /// The `XLA_FFI_Handler` of `H`.
@@ -51,8 +57,10 @@ pub unsafe extern "C" fn execute<H: Handler>(
         // SAFETY: the type says which extension it is.
         return unsafe { answer_metadata(extension.cast(), api) };
     }
-    // SAFETY: the frame is whole (its size was checked) and valid during this call.
-    let frame = unsafe { Frame::new(&*frame) };
+    let raw = frame;
+    // SAFETY: the frame is whole (its size was checked) and valid during this call; what it points
+    // to lives until the call is over.
+    let frame = unsafe { Frame::new(&*raw) };
     if frame.raw().stage != sys::XLA_FFI_ExecutionStage_EXECUTE {
         // SAFETY: `api` is the host's.
         return unsafe { refuse(H::NAME, stage_error(frame.raw().stage), api) };
@@ -65,8 +73,36 @@ pub unsafe extern "C" fn execute<H: Handler>(
     });
     match outcome {
         Ok(Outcome::Done(Ok(()))) => std::ptr::null_mut(),
+        // SAFETY: the frame and `api` are the host's.
+        Ok(Outcome::Future(future)) => unsafe { answer_later::<H>(future, raw, &context, api) },
         // SAFETY: `api` is the host's.
         other => unsafe { failure::<H>(other, frame, api) },
+    }
+}
+
+/// Begins what is left of the call, and gives the host a future unless it is over already.
+///
+/// # Safety
+/// The frame and `api` are the host's; the future is what the handler answered to this frame.
+#[inline(never)]
+unsafe fn answer_later<H: Handler>(
+    future: Future<'_>,
+    frame: *mut sys::XLA_FFI_CallFrame,
+    context: &Context<'_>,
+    api: *const sys::XLA_FFI_Api,
+) -> *mut sys::XLA_FFI_Error {
+    // SAFETY: the future's lifetime is that of the frame's operands and attributes, and XLA keeps
+    // these alive until the future that the frame gets below is completed.
+    let settled = unsafe { future.settle(&context.thread_pool(), api, H::NAME) };
+    match settled {
+        Settled::Now(Ok(())) => std::ptr::null_mut(),
+        // SAFETY: `api` is the host's.
+        Settled::Now(Err(error)) => unsafe { refuse(H::NAME, error, api) },
+        Settled::Later(future) => {
+            // SAFETY: every frame since API 0.1 has this field, whatever its size says.
+            unsafe { (*frame).future = future };
+            std::ptr::null_mut()
+        }
     }
 }
 
@@ -77,12 +113,12 @@ pub unsafe extern "C" fn execute<H: Handler>(
 #[cold]
 #[inline(never)]
 unsafe fn failure<H: Handler>(
-    outcome: Result<Outcome, String>,
+    outcome: Result<Outcome<'_>, String>,
     frame: Frame<'_>,
     api: *const sys::XLA_FFI_Api,
 ) -> *mut sys::XLA_FFI_Error {
     let error = match outcome {
-        Ok(Outcome::Done(Ok(()))) => return std::ptr::null_mut(),
+        Ok(Outcome::Done(Ok(())) | Outcome::Future(_)) => return std::ptr::null_mut(),
         Ok(Outcome::Done(Err(error))) => error,
         Ok(Outcome::Mismatch) => {
             let explain = || explain(H::SIGNATURES, &Given::from_frame(frame));
@@ -109,37 +145,50 @@ fn explain(signatures: &[&'static Signature], given: &Given<'_>) -> Error {
 /// # Errors
 /// INVALID_ARGUMENT where the call fits none of the signatures.
 pub fn infer(signatures: &[&'static Signature], given: &Given<'_>) -> Result<Vec<Shape>, Error> {
-    if let Some(signature) = choose(signatures, given) {
-        return signature
-            .check(given)
-            .map_err(|mismatches| Error::invalid_argument(mismatches.join("; ")));
-    }
-    let known = dtype_list(signatures);
-    let name = signatures.first().and_then(|signature| signature.args.first());
-    let name = name.map_or("", |operand| operand.name);
-    let first = given.args.first().and_then(Option::as_ref);
-    let got = first.map_or("no buffer".to_owned(), |shape| shape.dtype.to_string());
-    Err(Error::invalid_argument(format!("argument 0 `{name}`: expected {known}, got {got}")))
+    choose(signatures, given)?
+        .check(given)
+        .map_err(|mismatches| Error::invalid_argument(mismatches.join("; ")))
 }
 
-/// The signature that a call means: the only one, or the one for its first argument's type.
-fn choose(signatures: &[&'static Signature], given: &Given<'_>) -> Option<&'static Signature> {
-    if let [only] = signatures {
-        return Some(only);
+/// The signature that a call means: of several, those that have the element type of the first
+/// argument, of these those that have that of the second, and so on as far as they differ.
+fn choose(
+    signatures: &[&'static Signature],
+    given: &Given<'_>,
+) -> Result<&'static Signature, Error> {
+    let mut left = signatures.to_vec();
+    let args = left.iter().map(|signature| signature.args.len()).max().unwrap_or(0);
+    for index in 0..args {
+        let dtype = |signature: &Signature| Some(signature.args.get(index)?.dtype);
+        let mut known: Vec<DataType> =
+            left.iter().filter_map(|signature| dtype(signature)).collect();
+        known.dedup();
+        if known.len() < 2 {
+            continue;
+        }
+        // That an argument is missing is for the count of them to say, if there are any.
+        let Some(given) = given.args.get(index).or((index == 0).then_some(&None)) else { break };
+        let got = given.as_ref().map(|shape| shape.dtype);
+        let same: Vec<_> = left.iter().copied().filter(|it| dtype(it) == got).collect();
+        if same.is_empty() {
+            let name = left[0].args.get(index).map_or("", |operand| operand.name);
+            let got = got.map_or("no buffer".to_owned(), |dtype| dtype.to_string());
+            let text = format!("argument {index} `{name}`: expected {}, got {got}", list(&known));
+            return Err(Error::invalid_argument(text));
+        }
+        left = same;
     }
-    let dtype = given.args.first()?.as_ref()?.dtype;
-    signatures
-        .iter()
-        .find(|signature| signature.args.first().is_some_and(|operand| operand.dtype == dtype))
-        .copied()
+    left.first().copied().ok_or_else(|| Error::internal("a target without signatures"))
 }
 
-/// `f32, f64, c64 or c128`: the first argument's types.
-fn dtype_list(signatures: &[&'static Signature]) -> String {
-    let names: Vec<String> = signatures
-        .iter()
-        .filter_map(|signature| Some(signature.args.first()?.dtype.to_string()))
-        .collect();
+/// `f32, f64, c64 or c128`, each once.
+fn list(dtypes: &[DataType]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for name in dtypes.iter().map(DataType::to_string) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     match names.split_last() {
         Some((last, [])) => last.clone(),
         Some((last, rest)) => format!("{} or {last}", rest.join(", ")),

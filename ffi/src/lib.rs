@@ -21,7 +21,7 @@
 //!     const NAME: &'static str = "axpy";
 //!     const SIGNATURES: &'static [&'static Signature] = &[Axpy::SIGNATURE];
 //!
-//!     fn call<'f>(frame: Frame<'f>, _: &Context<'f>) -> Outcome {
+//!     fn call<'f>(frame: Frame<'f>, _: &Context<'f>) -> Outcome<'f> {
 //!         let Some(call) = Axpy::decode(frame) else { return Outcome::Mismatch };
 //!         let out = call.out.initialized();
 //!         for (out, x) in out.iter_mut().zip(call.x) {
@@ -56,7 +56,10 @@ mod error;
 pub mod fake;
 mod float_mode;
 mod frame;
+mod future;
 mod handler;
+mod host_future;
+mod job;
 mod panics;
 mod pool;
 mod signature;
@@ -68,7 +71,8 @@ pub use context::Context;
 pub use data_type::{DataType, Element};
 pub use error::{Error, ErrorCode};
 pub use float_mode::IeeeMode;
-pub use frame::{Attributes, Frame, InOut, Leading, Raw};
+pub use frame::{Attributes, Frame, InOut, Leading, MISSING, Raw};
+pub use future::{CountDown, Future, Promise};
 pub use handler::{Handler, Outcome, execute, infer};
 pub use pool::ThreadPool;
 pub use signature::{Attr, Call, Code, Dim, Formula, Operand, Requirement, Signature};

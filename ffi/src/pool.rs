@@ -12,7 +12,7 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use crate::error::struct_size;
+use crate::error::{destroy, struct_size};
 use crate::float_mode::IeeeMode;
 use crate::{panics, sys};
 
@@ -68,7 +68,7 @@ impl ThreadPool<'_> {
             all_ended: Condvar::new(),
         });
         for _ in 0..helpers {
-            self.schedule(Arc::clone(&shared));
+            self.schedule(&shared);
         }
         shared.work();
         if let Some(message) = shared.wait() {
@@ -77,15 +77,15 @@ impl ThreadPool<'_> {
     }
 
     /// Queues one helper. That the pool refuses is no error: the caller does the work.
-    fn schedule(&self, shared: Arc<Shared>) {
+    pub(crate) fn schedule<W: Work>(&self, work: &Arc<W>) {
         // SAFETY: `threads > 1` only where both slots exist (`thread_count`).
         let Some(schedule) = (unsafe { (*self.api).XLA_FFI_ThreadPool_Schedule }) else { return };
-        let data = Arc::into_raw(shared);
+        let data = Arc::into_raw(Arc::clone(work));
         let mut args = sys::XLA_FFI_ThreadPool_Schedule_Args {
             struct_size: struct_size(sys::XLA_FFI_ThreadPool_Schedule_Args_STRUCT_SIZE),
             extension_start: std::ptr::null_mut(),
             ctx: self.context,
-            task: Some(help),
+            task: Some(help::<W>),
             data: data.cast_mut().cast(),
         };
         // SAFETY: the host's function, called during the call that the context belongs to.
@@ -99,6 +99,12 @@ impl ThreadPool<'_> {
             }
         }
     }
+}
+
+/// What helpers on the pool do a share of, whenever they come.
+pub(crate) trait Work: Send + Sync + 'static {
+    /// Does this thread's share. Does not unwind.
+    fn work(&self);
 }
 
 /// What the caller and its helpers share.
@@ -116,9 +122,10 @@ struct Progress {
     panic: Option<String>,
 }
 
-impl Shared {
+impl Work for Shared {
     /// Claims and runs chunks until there are none.
     fn work(&self) {
+        let _mode = IeeeMode::enter();
         let mut ended = 0;
         let mut panic = None;
         loop {
@@ -140,7 +147,9 @@ impl Shared {
             }
         }
     }
+}
 
+impl Shared {
     /// Waits for the chunks that helpers have claimed; the first panic's message, if any.
     fn wait(&self) -> Option<String> {
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
@@ -152,11 +161,10 @@ impl Shared {
 }
 
 /// A helper's task.
-unsafe extern "C" fn help(data: *mut c_void) {
+unsafe extern "C" fn help<W: Work>(data: *mut c_void) {
     // SAFETY: `schedule` passed a reference that this task owns.
-    let shared = unsafe { Arc::from_raw(data.cast_const().cast::<Shared>()) };
-    let _mode = IeeeMode::enter();
-    shared.work();
+    let work = unsafe { Arc::from_raw(data.cast_const().cast::<W>()) };
+    work.work();
 }
 
 /// Number of threads of the host's pool; 1 where it has no pool or no way to use it.
@@ -191,18 +199,4 @@ unsafe fn thread_count(
         return 1;
     }
     usize::try_from(threads).unwrap_or(1).max(1)
-}
-
-/// # Safety
-/// `api` is the host's, whole up to the pool's slots, and the error came from it.
-unsafe fn destroy(api: *const sys::XLA_FFI_Api, error: *mut sys::XLA_FFI_Error) {
-    // SAFETY: the slot lies before the pool's.
-    let Some(destroy) = (unsafe { (*api).XLA_FFI_Error_Destroy }) else { return };
-    let mut args = sys::XLA_FFI_Error_Destroy_Args {
-        struct_size: struct_size(sys::XLA_FFI_Error_Destroy_Args_STRUCT_SIZE),
-        extension_start: std::ptr::null_mut(),
-        error,
-    };
-    // SAFETY: the host's function with the struct it asks for.
-    unsafe { destroy(&raw mut args) };
 }

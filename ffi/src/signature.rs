@@ -63,8 +63,17 @@ pub struct Operand {
     pub dtype: DataType,
     /// Its own dimensions, as indices into [`Signature::dims`].
     pub dims: &'static [usize],
+    /// Whether the last of them may be missing.
+    pub optional: bool,
     /// For a result: the argument whose memory it may share.
     pub alias: Option<usize>,
+}
+
+impl Operand {
+    /// Whether the own dimension `index` may be missing.
+    pub(crate) fn may_miss(&self, index: usize) -> bool {
+        self.optional && index + 1 == self.dims.len()
+    }
 }
 
 /// One attribute.

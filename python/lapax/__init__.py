@@ -15,8 +15,15 @@ from lapax._supported import require_supported_jax
 require_supported_jax(jax.__version__)
 
 from lapax import _library, ffi  # noqa: E402  The gate comes before what needs a supported JAX.
+from lapax._backend import Backend, backend, backends, set_backend  # noqa: E402
 from lapax._call import ffi_call  # noqa: E402
-from lapax._install import install, installed, is_installed, uninstall  # noqa: E402
+from lapax._install import (  # noqa: E402
+    exporting,
+    install,
+    installed,
+    is_installed,
+    uninstall,
+)
 from lapax._library import LibraryError  # noqa: E402
 from lapax._register import export_safety_checks, register  # noqa: E402
 from lapax._table import Attr, Code, Dim, Operand, Signature, Target, Variant, targets  # noqa: E402
@@ -27,6 +34,7 @@ register()
 
 __all__ = [
     "Attr",
+    "Backend",
     "Code",
     "Dim",
     "LibraryError",
@@ -34,12 +42,16 @@ __all__ = [
     "Signature",
     "Target",
     "Variant",
+    "backend",
+    "backends",
     "export_safety_checks",
+    "exporting",
     "ffi",
     "ffi_call",
     "install",
     "installed",
     "is_installed",
+    "set_backend",
     "targets",
     "uninstall",
 ]

@@ -34,6 +34,7 @@ _DERIVATIVES = {
     "eigh": "jax.numpy.linalg.eigh",
     "lu": "jax.scipy.linalg.lu_factor or jax.numpy.linalg.solve",
     "qr": "jax.numpy.linalg.qr",
+    "sparse": "jax.experimental.sparse",
     "svd": "jax.numpy.linalg.svd",
     "triangular": "jax.scipy.linalg.solve_triangular",
     "tridiagonal": "jax.lax.linalg.tridiagonal_solve",
@@ -82,12 +83,15 @@ def result_type(op: str) -> type[Any]:
     return collections.namedtuple(title, [r.name for r in rets], module="lapax.ffi")
 
 
-def resolve(name: str, dtype: np.dtype[Any], platform: str | None) -> tuple[Target, Variant]:
+def resolve(
+    name: str, dtypes: Sequence[np.dtype[Any]], platform: str | None
+) -> tuple[Target, Variant]:
     """The target for an op or a full name, on one platform or on the first that has it.
 
-    Raises TypeError where the dtype has none, NotImplementedError where the platform has none.
+    `dtypes` are those of the arrays; where only the first fits, the library says what does not.
+    Raises TypeError where the first has none, NotImplementedError where the platform has none.
     """
-    wanted = dtype_name(dtype)
+    wanted, *others = map(dtype_name, dtypes)
     named = [t for t in targets() if name in (t.name, t.signature.op)]
     here = [t for t in named if platform in (None, t.platform.lower())]
     if not here:
@@ -96,7 +100,7 @@ def resolve(name: str, dtype: np.dtype[Any], platform: str | None) -> tuple[Targ
             f"lapax: {name} has no target on platform {platform}; it has on: {there}"
         )
     for target in here:
-        variant = target.signature.variant(wanted)
+        variant = target.signature.variant(wanted, *others) or target.signature.variant(wanted)
         if variant is not None:
             return target, variant
     first = here[0].signature.variants[0].args[0].name
@@ -104,7 +108,7 @@ def resolve(name: str, dtype: np.dtype[Any], platform: str | None) -> tuple[Targ
     accepted = ", ".join(str(numpy_dtype(name)) for name in dict.fromkeys(have))
     wide = {"f32": "f64", "c64": "c128", "i32": "i64"}.get(wanted)
     hint = " (jax_enable_x64 is off)" if wide in have and not jax.config.jax_enable_x64 else ""
-    raise TypeError(f"{name}: {first} has dtype {dtype}; expected one of: {accepted}{hint}")
+    raise TypeError(f"{name}: {first} has dtype {dtypes[0]}; expected one of: {accepted}{hint}")
 
 
 def _signature_of(name: str) -> Signature:
@@ -149,12 +153,13 @@ def _count(names: str) -> str:
 
 
 def _abstract(*avals: Any, name: str, attrs: Attrs, sizes: Sizes) -> list[Any]:
-    target, variant = resolve(name, avals[0].dtype, None)
+    target, variant = resolve(name, [aval.dtype for aval in avals], None)
     shapes = tuple(tuple(aval.shape) for aval in avals)
     dtypes = tuple(dtype_name(aval.dtype) for aval in avals)
     batch, shapes = _symbolic_batch(target, variant, shapes)
     rets = _infer(target, dtypes, shapes, attrs, sizes)
-    specs = _jax_private.batch_specs(target.name, avals, [len(arg.dims) for arg in variant.args])
+    ranks = variant.ranks([aval.shape for aval in avals])
+    specs = _jax_private.batch_specs(target.name, avals, ranks)
     return [
         _jax_private.result_aval(avals[0], (*batch, *shape), numpy_dtype(dtype), specs)
         for dtype, shape in rets
@@ -167,7 +172,7 @@ def _symbolic_batch(
     """Sets symbolic batch dimensions aside: the library infers shapes of one matrix then."""
     if all(map(is_static, shapes)):
         return (), shapes
-    ranks = [len(arg.dims) for arg in variant.args]
+    ranks = variant.ranks(shapes)
     splits = [max(len(shape) - rank, 0) for shape, rank in zip(shapes, ranks, strict=True)]
     batches = [shape[:split] for shape, split in zip(shapes, splits, strict=True)]
     own = [shape[split:] for shape, split in zip(shapes, splits, strict=True)]
@@ -200,9 +205,8 @@ def _infer(
         }
     )
     if "error" in answer:
-        variant = target.signature.variant(dtypes[0])
-        expected = tuple(arg.dtype for arg in variant.args) if variant else ()
-        raise (ValueError if dtypes == expected else TypeError)(answer["error"])
+        fits = target.signature.variant(*dtypes) is not None
+        raise (ValueError if fits else TypeError)(answer["error"])
     return tuple((ret["dtype"], tuple(ret["shape"])) for ret in answer["rets"])
 
 
@@ -245,7 +249,7 @@ def _lower(
     platform: str, ctx: Any, *operands: Any, name: str, attrs: Attrs, sizes: Sizes
 ) -> Sequence[Any]:
     del sizes  # They are in the shapes of the results.
-    target, variant = resolve(name, ctx.avals_in[0].dtype, platform)
+    target, variant = resolve(name, [aval.dtype for aval in ctx.avals_in], platform)
     return lower_target(ctx, target, variant, operands, dict(attrs))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from lapax import _library, check
+from lapax import _backend, _library, check
 from lapax._call import ffi_call
 from lapax._install import is_installed
 from lapax._lowering import numpy_dtype
@@ -50,7 +50,27 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "cpu features", " ".join(_cpu_features()) or "unknown"
     yield "devices", ", ".join(map(str, jax.devices("cpu")))
     yield "targets", ", ".join(f"{len(targets(p))} on {p}" for p in ("cpu", "cuda"))
+    for backend in _backend.backends():
+        yield "backend", _described(backend)
+    yield "in force", _in_force()
     yield "installed", "yes" if is_installed() else "no (lapax.install() in a program does that)"
+
+
+def _described(backend: _backend.Backend) -> str:
+    """A backend's name and, of a LAPACK, which library it is."""
+    if backend.integer_bits is None:
+        return backend.name
+    files = {"LAPACK": backend.lapack, "BLAS": backend.blas}
+    places = ", ".join(f"{part} in {file or 'an unknown file'}" for part, file in files.items())
+    return f"{backend.name}: {places}, {backend.integer_bits}-bit integers"
+
+
+def _in_force() -> str:
+    """The backend's name, or why no target can run."""
+    try:
+        return f"{_backend.backend()} (lapax.set_backend or LAPAX_CPU_BACKEND changes that)"
+    except ValueError as error:
+        return f"none: {error}"
 
 
 def _cpu_features() -> list[str]:

@@ -117,14 +117,15 @@ def _brief(declared: inspect.Signature) -> str:
 
 
 def _operands(members: tuple[Target, ...], side: str) -> list[str]:
-    """`a: [*b, n, n].` or, where the dtype is always the same, `info: int32 [*b].`"""
+    """`a: [*b, n, n].` or, where there are fewer dtypes than of the op, `info: int32 [*b].`"""
     variants = [variant for target in members for variant in target.signature.variants]
     columns: Iterator[tuple[Operand, ...]] = zip(*(getattr(v, side) for v in variants), strict=True)
     lines = []
     for column in columns:
-        dtypes = {operand.dtype for operand in column}
-        fixed = f"{numpy_dtype(dtypes.pop())} " if len(dtypes) == 1 and len(variants) > 1 else ""
-        lines.append(f"    {column[0].name}: {fixed}[{', '.join(['*b', *column[0].dims])}].")
+        dtypes = dict.fromkeys(operand.dtype for operand in column)
+        fewer = len(dtypes) < len({variant.dtype for variant in variants})
+        fixed = f"{' or '.join(str(numpy_dtype(name)) for name in dtypes)} " if fewer else ""
+        lines.append(f"    {column[0].name}: {fixed}[{', '.join(['*b', *column[0].form])}].")
     return lines
 
 

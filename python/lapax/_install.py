@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -18,11 +18,10 @@ from jax.extend.core import Primitive
 from jax.interpreters import batching
 
 from lapax import _jax_private as private
-from lapax._call import call_p, in_front
-from lapax._lowering import dtype_name, is_static, lower_target
-from lapax._table import ops, targets
-
-_PLATFORM = "cpu"
+from lapax import _row_major, _rules, _unused
+from lapax._after_import import after_import
+from lapax._register import take_over
+from lapax._rules import PLATFORM
 
 
 class _State:
@@ -38,7 +37,7 @@ class _State:
 _state = _State()
 
 
-def install() -> None:
+def install(*, takeover: bool = False) -> None:
     """Lets jax.numpy.linalg, jax.scipy.linalg and jax.lax.linalg compute on lapax, on the CPU.
 
     Takes effect for every function called from now on, also for those already compiled: JAX's
@@ -46,8 +45,20 @@ def install() -> None:
     jax.export keep what they were made with. May be called before or after JAX has a backend,
     from any thread, and more than once. Dtypes: float32, float64, complex64, complex128; other
     dtypes and other primitives stay with jaxlib.
+
+    Args:
+        takeover: also serve jaxlib's own names, such as `lapack_dpotrf_ffi`, to the end of the
+            process. Then calls by those names and deserialised programs of any age compute on
+            lapax, and programs exported from here call those names, so they run without lapax
+            and need no `disabled_checks` beyond stock JAX's.
+
+    Raises:
+        RuntimeError: takeover where JAX already has a CPU backend; it must come before the first
+            array, `jax.devices()` or compiled function. Nothing is installed then.
     """
     with _state.lock:
+        if takeover:
+            take_over()
         _apply()
         _state.explicit = True
 
@@ -55,7 +66,9 @@ def install() -> None:
 def uninstall() -> None:
     """Restores JAX's own rules and clears its caches; does nothing where nothing is installed.
 
-    Ends the effect of every `installed()` block that is still open.
+    Ends the effect of every `installed()` block that is still open. Names taken over by
+    `install(takeover=True)` stay lapax's: XLA cannot replace a handler, so JAX's own rules go on
+    computing on lapax.
     """
     with _state.lock:
         _state.explicit = False
@@ -82,6 +95,18 @@ def installed() -> Iterator[None]:
                 _revert()
 
 
+def exporting() -> contextlib.AbstractContextManager[Any]:
+    """A block inside which this thread lowers programs that run without lapax.
+
+    `with lapax.exporting(): program = jax.export.export(jax.jit(f))(x)` while lapax is installed
+    gives a program whose custom calls have jaxlib's names, so that any JAX runs it and JAX's
+    safety checks judge it as they judge stock JAX's. What is called in the block, not only
+    exported, runs on jaxlib there. Functions compiled outside stay compiled. Blocks nest.
+    """
+    block: contextlib.AbstractContextManager[Any] = _rules.exporting_context(True)
+    return block
+
+
 def is_installed() -> bool:
     """Whether lapax's rules are in force."""
     with _state.lock:
@@ -100,17 +125,45 @@ def _apply() -> None:
 
 
 def _replace_rules() -> None:
-    renamed = {target.name: target.jax_name for target in targets(_PLATFORM)}
-    for name, primitive in private.linalg_primitives().items():
-        entry = private.lowering_entry(primitive, _PLATFORM)
+    _state.undo.append(private.spare_scipy())
+    primitives = private.linalg_primitives()
+    for name, primitive in primitives.items():
+        entry = private.lowering_entry(primitive, PLATFORM)
         if entry is not None:
-            rule = functools.partial(_renaming_rule, entry.rule, renamed)
-            _replace(primitive, rule, entry, entry.inline)
-        elif _serves(name):
+            _replace(primitive, _wrapped(name, primitive, entry.rule), entry.inline)
+        elif _rules.serves(name):
             # The table names an op after the primitive only where it has the primitive's contract.
-            rule = functools.partial(_own_rule, name, private.common_rule(primitive))
-            _replace(primitive, rule, None, True)
+            rule = functools.partial(_rules.own, name, private.common_rule(primitive))
+            _replace(primitive, rule, True)
             _add_batching(name, primitive)
+    _state.undo.append(after_import(private.SPARSE, _replace_sparse_rules))
+    for primitive, by_name in private.programs_by_name().items():
+        rule = functools.partial(_rules.calling, by_name, private.common_rule(primitive))
+        _replace(primitive, rule, True, None)
+    for name, dce_rule in _unused.RULES.items():
+        _state.undo.append(private.set_dce_rule(primitives[name], dce_rule))
+
+
+def _replace_sparse_rules() -> None:
+    """Their package may be imported at any time, by any thread, long after install()."""
+    with _state.lock:
+        for primitive in private.sparse_primitives().values():
+            entry = private.lowering_entry(primitive, PLATFORM)
+            if entry is not None:
+                rule = functools.partial(_rules.renaming, entry.rule)
+                _replace(primitive, rule, entry.inline)
+
+
+def _wrapped(name: str, primitive: Primitive, stock: private.Rule) -> private.Rule:
+    if name == "eigh":
+        values = functools.partial(_rules.eigh_values, primitive, stock)
+        _replace(_unused.eigh_values_p, values, True)
+        return functools.partial(_rules.eigh, primitive, stock)
+    if name == "svd":
+        return functools.partial(_rules.svd, primitive, stock)
+    if name in _row_major.NAMES and _rules.serves(name):
+        return functools.partial(_rules.row_major, name, stock)
+    return functools.partial(_rules.renaming, stock)
 
 
 def _revert() -> None:
@@ -121,54 +174,17 @@ def _revert() -> None:
     jax.clear_caches()
 
 
-def _replace(primitive: Primitive, rule: private.Rule, before: Any | None, inline: bool) -> None:
-    ours = private.replace_lowering(primitive, _PLATFORM, rule, inline)
-    _state.undo.append(
-        functools.partial(private.restore_lowering, primitive, _PLATFORM, ours, before)
-    )
-
-
-def _renaming_rule(
-    original: private.Rule, names: dict[str, str], ctx: Any, *args: Any, **params: Any
-) -> Any:
-    return private.rename_calls(lambda: original(ctx, *args, **params), names)
-
-
-def _serves(op: str) -> bool:
-    return any(target.platform.lower() == _PLATFORM for target in ops().get(op, ()))
-
-
-def _own_rule(
-    op: str, common: private.Rule, ctx: Any, *operands: Any, **params: Any
-) -> Sequence[Any]:
-    """The target of the same name; its results beyond the primitive's are dropped.
-
-    Parameters of the primitive are in the shapes of its results. Symbolic shapes and dtypes that
-    the table does not have keep JAX's common rule.
-    """
-    avals = (*ctx.avals_in, *ctx.avals_out)
-    for target in targets(_PLATFORM):
-        variant = target.signature.variant(dtype_name(ctx.avals_in[0].dtype))
-        if target.signature.op != op or variant is None:
-            continue
-        if not all(is_static(aval.shape) for aval in avals):
-            break
-        scratch = [
-            ctx.avals_in[ret.alias].update(weak_type=False)
-            for ret in variant.rets[len(ctx.avals_out) :]
-            if ret.alias is not None
-        ]
-        sub_ctx = ctx.replace(avals_out=[*ctx.avals_out, *scratch])
-        return list(lower_target(sub_ctx, target, variant, operands, {}))[: len(ctx.avals_out)]
-    kept: Sequence[Any] = common(ctx, *operands, **params)
-    return kept
+def _replace(
+    primitive: Primitive, rule: private.Rule, inline: bool, platform: str | None = PLATFORM
+) -> None:
+    _state.undo.append(private.replace_lowering(primitive, platform, rule, inline))
 
 
 def _add_batching(op: str, primitive: Primitive) -> None:
     """vmap as one call with a larger batch, where JAX has no batching rule at all."""
     if private.has_batching_rule(primitive):
         return
-    rule = functools.partial(_batched, op, primitive)
+    rule = functools.partial(_rules.batched, op, primitive)
     batching.fancy_primitive_batchers[primitive] = rule
 
     def undo() -> None:
@@ -176,13 +192,3 @@ def _add_batching(op: str, primitive: Primitive) -> None:
             del batching.fancy_primitive_batchers[primitive]
 
     _state.undo.append(undo)
-
-
-def _batched(
-    op: str, primitive: Primitive, axis: Any, args: Sequence[Any], dims: Sequence[Any]
-) -> tuple[Any, int | None]:
-    """The primitive takes one matrix only, so its batch is a call of the target itself."""
-    if all(dim is None for dim in dims):
-        return primitive.bind(*args), None
-    fronted = in_front(axis, args, dims)
-    return call_p.bind(*fronted, name=op, attrs=(), sizes=())[0], 0

@@ -6,7 +6,11 @@ differs between them says how.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import re
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -14,13 +18,20 @@ import jaxlib.cpu_sparse
 import jaxlib.lapack
 import numpy as np
 from jax._src import core as _core
+from jax._src import ffi as _ffi
+from jax._src.export import _export
+from jax._src.interpreters import partial_eval as _partial_eval  # 0.8.0 – 0.12.0.1
 from jax._src.lax import linalg as _linalg  # 0.8.0 – 0.12.0.1; public minus geqrf_p, geqp3_p
 from jax.extend.core import Primitive
 from jax.extend.mlir import ir
 from jax.interpreters import batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
+from jaxlib import xla_client as _xla_client
+from jaxlib.cpu import _lapack
 
 Rule = Callable[..., Any]
+
+_JAXLIB: tuple[Any, ...] = (jaxlib.lapack, jaxlib.cpu_sparse)
 
 
 def linalg_primitives() -> dict[str, Primitive]:
@@ -29,14 +40,111 @@ def linalg_primitives() -> dict[str, Primitive]:
     return {primitive.name: primitive for primitive in found}
 
 
+SPARSE = "jax.experimental.sparse"
+"""The package that makes the sparse primitives and registers their rules and their target.
+Importing it imports SciPy; nothing else of JAX does."""
+
+
+def sparse_primitives() -> dict[str, Primitive]:
+    """The sparse primitives with a target on the CPU; none where the package is not imported.
+
+    0.8.0 – 0.12.0.1: in _lowerings csr_spmv_p and csr_spmm_p, in bcsr bcsr_dot_general_p.
+    """
+    names = {"_lowerings": ("csr_spmv_p", "csr_spmm_p"), "bcsr": ("bcsr_dot_general_p",)}
+    found = (
+        getattr(sys.modules.get(f"{SPARSE}.{module}"), name, None)
+        for module, primitives in names.items()
+        for name in primitives
+    )
+    return {primitive.name: primitive for primitive in found if isinstance(primitive, Primitive)}
+
+
 def jaxlib_cpu_targets() -> frozenset[str]:
     """Names of the custom calls that jaxlib registers on the CPU.
 
     0.8.0 – 0.12.0.1: jaxlib.lapack and jaxlib.cpu_sparse, `registrations()["cpu"]` of
     (name, capsule, api version).
     """
-    modules = (jaxlib.lapack, jaxlib.cpu_sparse)
-    return frozenset(row[0] for module in modules for row in module.registrations()["cpu"])
+    return frozenset(row[0] for module in _JAXLIB for row in module.registrations()["cpu"])
+
+
+# jaxlib's handlers and SciPy's LAPACK, which they call.
+
+
+def replace_cpu_handlers(handlers: Mapping[str, Any]) -> bool:
+    """Registers these capsules for names that jaxlib registers; False once there is a CPU backend.
+
+    0.8.0 – 0.12.0.1: xla_client._custom_callback["Host"] holds (name, capsule, api version, traits)
+    until the first CPU client; XLA accepts no second handler for a name afterwards. JAX registers
+    the `registrations()` of jaxlib.lapack when it is imported, of jaxlib.cpu_sparse perhaps later.
+    """
+    with _xla_client._custom_callback_lock:
+        if "Host" in _xla_client._custom_callback_handler:
+            return False
+        queue = _xla_client._custom_callback["Host"]
+        queue[:] = [(name, handlers.get(name, old), *rest) for name, old, *rest in queue]
+    for module in _JAXLIB:
+        stock = module.registrations()
+        ours = [(name, handlers.get(name, old), *rest) for name, old, *rest in stock["cpu"]]
+        module.registrations = functools.partial(dict, stock, cpu=ours)
+    return True
+
+
+def forget_scipy() -> None:
+    """jaxlib's LAPACK is never initialised again, which would import SciPy. No way back.
+
+    0.8.0 – 0.12.0.1: lowering rules call jaxlib.lapack.prepare_lapack_call, and since 0.12
+    jax.export calls jaxlib.lapack._lapack.initialize.
+    """
+    jaxlib.lapack.prepare_lapack_call = jaxlib.lapack.build_lapack_fn_target
+    _lapack.initialize = lambda: None
+
+
+def initialize_lapack() -> None:
+    """Makes jaxlib's own handlers fit to be called, which are null pointers before.
+
+    Imports SciPy, and raises ImportError where it cannot. 0.8.0 – 0.12.0.1.
+    """
+    _lapack.initialize()
+
+
+def programs_by_name() -> dict[Primitive, Callable[[Mapping[str, Any]], bool]]:
+    """The primitives that may call jaxlib's LAPACK by name, and whether one with these parameters
+    does. 0.8.0 – 0.12.0.1: ffi_call_p and call_exported_p."""
+    pattern = re.compile(rb"(?<!lapax\.)lapack_[sdcz]")
+    return {
+        _ffi.ffi_call_p: lambda params: bool(pattern.match(params["target_name"].encode())),
+        _export.call_exported_p: lambda params: bool(
+            pattern.search(params["exported"].mlir_module_serialized)
+        ),
+    }
+
+
+class _Renaming(threading.local):
+    names: Mapping[str, str] = {}
+    """Of the calls that the running rule emits."""
+
+
+_renaming = _Renaming()
+
+
+def spare_scipy() -> Callable[[], None]:
+    """Rules inside `rename_calls` do not initialise jaxlib's LAPACK for calls that get renamed.
+
+    Returns what undoes it. 0.8.0 – 0.12.0.1: see `forget_scipy`.
+    """
+    original: Callable[..., str] = jaxlib.lapack.prepare_lapack_call
+
+    def prepare(base: str, dtype: Any) -> str:
+        name: str = jaxlib.lapack.build_lapack_fn_target(base, dtype)
+        return name if _renaming.names.get(name, name) != name else original(base, dtype)
+
+    def undo() -> None:
+        if jaxlib.lapack.prepare_lapack_call is prepare:
+            jaxlib.lapack.prepare_lapack_call = original
+
+    jaxlib.lapack.prepare_lapack_call = prepare
+    return undo
 
 
 # Lowering rules. 0.8.0 – 0.12.0.1: mlir._platform_specific_lowerings[platform][primitive] and
@@ -54,46 +162,99 @@ def common_rule(primitive: Primitive) -> Rule:
     return rule
 
 
-def replace_lowering(primitive: Primitive, platform: str, rule: Rule, inline: bool) -> Any:
-    """Registers a platform's rule; returns its entry, by which `restore_lowering` knows it."""
+def replace_lowering(
+    primitive: Primitive, platform: str | None, rule: Rule, inline: bool
+) -> Callable[[], None]:
+    """Registers a rule of a platform, or the common one; returns what undoes it.
+
+    Undoing puts the former entry back, or none; it leaves a rule that somebody else set since.
+    """
+    entries = mlir._lowerings if platform is None else mlir._platform_specific_lowerings[platform]
+    before = entries.get(primitive)
     mlir.register_lowering(primitive, rule, platform=platform, inline=inline)
-    return mlir._platform_specific_lowerings[platform][primitive]
+    ours = entries[primitive]
+
+    def undo() -> None:
+        if entries.get(primitive) is not ours:
+            return
+        if before is None:
+            del entries[primitive]
+        else:
+            entries[primitive] = before
+
+    return undo
 
 
-def restore_lowering(primitive: Primitive, platform: str, ours: Any, before: Any | None) -> None:
-    """Puts the former entry back, or none; leaves a rule that somebody else set since."""
-    entries = mlir._platform_specific_lowerings[platform]
-    if entries.get(primitive) is not ours:
-        return
-    if before is None:
-        del entries[primitive]
-    else:
-        entries[primitive] = before
-
-
-def rename_calls(emit: Callable[[], Any], names: dict[str, str]) -> Any:
+def rename_calls(
+    emit: Callable[[], Any], names: Mapping[str, str], attributes: Mapping[str, int] | None = None
+) -> Any:
     """Runs `emit`, which appends operations, and renames the custom calls among them.
 
+    `attributes` replaces attributes of the calls named in `names`, each of type U8.
     0.8.0 – 0.12.0.1: rules write at the current insertion point, the end of a block.
     """
     point = ir.InsertionPoint.current
     operations = point.block.operations
     first = len(operations) if point.ref_operation is None else 0
-    result = emit()
+    before, _renaming.names = _renaming.names, names
+    try:
+        result = emit()
+    finally:
+        _renaming.names = before
     for i in range(first, len(operations)):
-        _rename(operations[i].operation, names)
+        _rename(operations[i].operation, names, attributes or {})
     return result
 
 
-def _rename(operation: Any, names: dict[str, str]) -> None:
+def _rename(operation: Any, names: Mapping[str, str], attributes: Mapping[str, int]) -> None:
     if operation.name == "stablehlo.custom_call":
         name = ir.StringAttr(operation.attributes["call_target_name"]).value
         if name in names:
             operation.attributes["call_target_name"] = ir.StringAttr.get(names[name])
+            _set_attributes(operation, attributes)
     for region in operation.regions:
         for block in region.blocks:
             for inner in block.operations:
-                _rename(inner.operation, names)
+                _rename(inner.operation, names, attributes)
+
+
+def _set_attributes(call: Any, attributes: Mapping[str, int]) -> None:
+    """0.8.0 – 0.12.0.1: a typed call's attributes are the dictionary mhlo.backend_config."""
+    if attributes:
+        u8 = ir.IntegerType.get_unsigned(8)
+        old = ir.DictAttr(call.attributes["mhlo.backend_config"])
+        values = {old[i].name: old[i].attr for i in range(len(old))}
+        values |= {name: ir.IntegerAttr.get(u8, value) for name, value in attributes.items()}
+        call.attributes["mhlo.backend_config"] = ir.DictAttr.get(values)
+
+
+def for_export(ctx: Any) -> bool:
+    """Whether jax.export lowers. 0.8.0 – 0.12.0.1: module_context.lowering_parameters."""
+    return bool(ctx.module_context.lowering_parameters.for_export)
+
+
+def result_avals(primitive: Primitive, avals: Sequence[Any], **params: Any) -> list[Any]:
+    """The types of a linear-algebra primitive's results. 0.8.0 – 0.12.0.1: avals and effects."""
+    results, _ = primitive.abstract_eval(*avals, **params)
+    return list(results)
+
+
+def set_dce_rule(primitive: Primitive, rule: Rule) -> Callable[[], None]:
+    """Sets how unused results of a primitive are dropped; returns what undoes it.
+
+    0.8.0 – 0.12.0.1: partial_eval.dce_rules[primitive], no entry for linear algebra. A rule takes
+    which results are used and the equation, since 0.12 which operands are live between the two.
+    """
+    before = _partial_eval.dce_rules.get(primitive)
+
+    def undo() -> None:
+        if _partial_eval.dce_rules.get(primitive) is rule:
+            del _partial_eval.dce_rules[primitive]
+            if before is not None:
+                _partial_eval.dce_rules[primitive] = before
+
+    _partial_eval.dce_rules[primitive] = rule
+    return undo
 
 
 def has_batching_rule(primitive: Primitive) -> bool:

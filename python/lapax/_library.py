@@ -95,15 +95,36 @@ def infer(request: Mapping[str, Any]) -> dict[str, Any]:
     `request` is {"target", "platform", "args": [{"dtype", "shape"}], "attrs", "dims"}; the answer
     is {"rets": [{"dtype", "shape"}]} or {"error": every mismatch in one text}.
     """
-    library = _loaded()
-    answer = library.lapax_infer(json.dumps(request).encode())
+    answer: dict[str, Any] = _decoded(_loaded().lapax_infer(json.dumps(request).encode()))
+    return answer
+
+
+def backends() -> list[dict[str, Any]]:
+    """The CPU backends built in: {"name"}, and of a LAPACK {"lapack", "blas", "integer_bits"}."""
+    answer: list[dict[str, Any]] = _decoded(_loaded().lapax_backends())
+    return answer
+
+
+def backend() -> dict[str, str]:
+    """The CPU backend in force: {"backend": name} or {"error": sentence}."""
+    answer: dict[str, str] = _decoded(_loaded().lapax_backend())
+    return answer
+
+
+def set_backend(name: str) -> dict[str, str]:
+    """Chooses the CPU backend; the answer is that of `backend`."""
+    answer: dict[str, str] = _decoded(_loaded().lapax_set_backend(name.encode()))
+    return answer
+
+
+def _decoded(answer: int | None) -> Any:
+    """What a JSON text says that the library made for its caller, who frees it."""
     if not answer:
-        raise MemoryError("lapax_infer returned no answer")
+        raise MemoryError("liblapax returned no answer")
     try:
-        decoded: dict[str, Any] = json.loads(_text(ctypes.cast(answer, ctypes.c_char_p).value))
+        return json.loads(_text(ctypes.cast(answer, ctypes.c_char_p).value))
     finally:
-        library.lapax_free(answer)
-    return decoded
+        _loaded().lapax_free(answer)
 
 
 @functools.cache
@@ -124,6 +145,12 @@ def _loaded() -> Any:
         # void* and not char*: ctypes would copy a char* and lose the pointer that must be freed.
         library.lapax_infer.restype = ctypes.c_void_p
         library.lapax_infer.argtypes = (ctypes.c_char_p,)
+        library.lapax_backends.restype = ctypes.c_void_p
+        library.lapax_backends.argtypes = ()
+        library.lapax_backend.restype = ctypes.c_void_p
+        library.lapax_backend.argtypes = ()
+        library.lapax_set_backend.restype = ctypes.c_void_p
+        library.lapax_set_backend.argtypes = (ctypes.c_char_p,)
         library.lapax_free.restype = None
         library.lapax_free.argtypes = (ctypes.c_void_p,)
     except AttributeError as error:

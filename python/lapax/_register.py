@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 
+from lapax import _jax_private
 from lapax._jax_private import jaxlib_cpu_targets
 from lapax._table import Target, targets
 
@@ -26,6 +27,33 @@ def register() -> None:
         for name in names:
             jax.ffi.register_ffi_target(name, _capsule(target), platform="cpu")
             jax.ffi.register_ffi_target_as_batch_partitionable(name)
+
+
+_taken: set[str] = set()
+"""jaxlib's names that are lapax's in this process: none, or all that the table holds."""
+
+
+def take_over() -> None:
+    """Serves jaxlib's own names on the CPU. Nothing undoes it, and doing it twice does no more.
+
+    Raises RuntimeError once JAX has a CPU backend, which keeps the handlers it was made with.
+    """
+    if _taken:
+        return
+    shared = {t.name: _capsule(t) for t in targets("cpu") if t.name in jaxlib_cpu_targets()}
+    if not _jax_private.replace_cpu_handlers(shared):
+        raise RuntimeError(
+            "lapax.install(takeover=True) comes too late: JAX already has a CPU backend, which "
+            "keeps jaxlib's handlers. Call it before the first array, jax.devices() or compiled "
+            "function; lapax.install() without takeover works at any time"
+        )
+    _taken.update(shared)
+    _jax_private.forget_scipy()  # The table holds every LAPACK target of jaxlib's.
+
+
+def taken_over() -> bool:
+    """Whether jaxlib's names are lapax's in this process."""
+    return bool(_taken)
 
 
 def export_safety_checks() -> list[jax.export.DisabledSafetyCheck]:

@@ -57,8 +57,8 @@ def markdown(targets: tuple[Target, ...]) -> str:
 def call(target: Target) -> str:
     """`(a[n,n]; uplo) → factor[n,n], info[]`, without the batch dimensions and dtypes."""
     variant = target.signature.variants[0]
-    args = ", ".join(f"{a.name}[{','.join(a.dims)}]" for a in variant.args)
-    rets = ", ".join(f"{r.name}[{','.join(r.dims)}]" for r in variant.rets)
+    args = ", ".join(f"{a.name}[{','.join(a.form)}]" for a in variant.args)
+    rets = ", ".join(f"{r.name}[{','.join(r.form)}]" for r in variant.rets)
     attrs = ", ".join(f"{a.name}?" if a.optional else a.name for a in target.signature.attrs)
     return f"({args}{'; ' if attrs else ''}{attrs}) → {rets}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -75,6 +76,8 @@ def stock(job: Job, case: check.Case) -> Side | None:
         return _compiled(lambda r, w: [update((r, w))], case.args, [False])
     if job.target.name not in jaxlib_cpu_targets():
         return None
+    if job.op == "csr_sparse_dense":
+        return _one_by_one(job, case)
     return program(job.target.name, job, case)
 
 
@@ -106,6 +109,20 @@ def program(name: str, job: Job, case: check.Case) -> Side:
         [np.ascontiguousarray(x) for x in _flip(case.args, flip_in)],
         flip_out,
     )
+
+
+def _one_by_one(job: Job, case: check.Case) -> Side:
+    """A loop over the matrices: jaxlib's target takes one."""
+    importlib.import_module("jax.experimental.sparse")  # Registers it.
+    ret = jax.eval_shape(lambda *args: ffi_call(job.target.name, *args), *case.args)
+    call = jax.ffi.ffi_call(job.target.name, jax.ShapeDtypeStruct(ret.shape[1:], ret.dtype))
+
+    def program(*operands: jax.Array) -> list[jax.Array]:
+        if job.batch == 1:
+            return [call(*(x[0] for x in operands))[None]]
+        return [jax.lax.map(lambda one: call(*one), operands)]
+
+    return _compiled(program, case.args, [False])
 
 
 def _compiled(function: Callable[..., Any], args: Sequence[Any], flipped: Sequence[bool]) -> Side:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,15 +51,30 @@ class Operand:
     dims: tuple[str, ...]
     alias: int | None = None
     """For a result: the argument it may share memory with."""
+    optional: bool = False
+    """Whether the last of `dims` may be missing: a vector where a matrix may stand."""
+
+    @property
+    def form(self) -> tuple[str, ...]:
+        """The dims as they are written, "n?" for one that may be missing."""
+        return (*self.dims[:-1], f"{self.dims[-1]}?") if self.optional else self.dims
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The operands of a target for one dtype."""
+    """The operands of a target for one dtype of the first argument, or one more of another."""
 
     dtype: str
     args: tuple[Operand, ...]
     rets: tuple[Operand, ...]
+
+    def ranks(self, shapes: Sequence[Sequence[Any]]) -> list[int]:
+        """How many of each argument's dimensions are its own; the others are batch dimensions."""
+        batch = len(shapes[0]) - len(self.args[0].dims)
+        return [
+            len(arg.dims) - (arg.optional and len(shape) < batch + len(arg.dims))
+            for arg, shape in zip(self.args, shapes, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +99,12 @@ class Signature:
         wanted = [dim for operand in self.variants[0].rets for dim in operand.dims]
         return tuple(dict.fromkeys(d for d in wanted if d not in fixed and d not in derived))
 
-    def variant(self, dtype: str) -> Variant | None:
-        """The variant whose first argument has this dtype."""
-        return next((v for v in self.variants if v.args[0].dtype == dtype), None)
+    def variant(self, *dtypes: str) -> Variant | None:
+        """The first variant whose first arguments have these dtypes."""
+        return next(
+            (v for v in self.variants if dtypes == tuple(a.dtype for a in v.args[: len(dtypes)])),
+            None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +116,7 @@ class Target:
     platform: str
     """"cpu" or "CUDA"."""
     dtypes: tuple[str, ...]
-    """Element types it is called with, for example ("f64",)."""
+    """Element types of its first argument, for example ("f64",)."""
     signature: Signature
     doc: str
     handler: int = field(repr=False, compare=False)
@@ -143,7 +161,7 @@ def _target(raw: _library.RawTarget) -> Target:
         raise _library.LibraryError(
             f"{_library.path()}: the signature of {raw.name} cannot be read: {error!r}"
         ) from error
-    dtypes = tuple(variant.dtype for variant in signature.variants)
+    dtypes = tuple(dict.fromkeys(variant.dtype for variant in signature.variants))
     return Target(raw.name, raw.platform, dtypes, signature, signature.doc, raw.handler)
 
 
@@ -169,4 +187,7 @@ def _attr(data: Mapping[str, Any]) -> Attr:
 
 
 def _operands(data: Iterable[Mapping[str, Any]]) -> tuple[Operand, ...]:
-    return tuple(Operand(o["name"], o["dtype"], tuple(o["dims"]), o.get("alias")) for o in data)
+    return tuple(
+        Operand(o["name"], o["dtype"], tuple(o["dims"]), o.get("alias"), o.get("optional", False))
+        for o in data
+    )

@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _plan(only: frozenset[str], quick: bool) -> list[Job]:
     """The rows to measure. Raises ValueError for a word of `only` that names nothing."""
-    variants = [(t, v) for t in targets("cpu") for v in t.signature.variants]
+    variants = [(t, v) for t in targets("cpu") for d in t.dtypes if (v := t.signature.variant(d))]
     names = {name for t, _ in variants for name in (t.name, t.signature.op)}
     dtypes = {v.dtype for _, v in variants}
     if only - names - dtypes:

@@ -61,6 +61,11 @@ class GetrfResult(NamedTuple):
     ipiv: Array
     info: Array
 
+class LuResult(NamedTuple):
+    lu: Array
+    pivots: Array
+    permutation: Array
+
 class PotrfResult(NamedTuple):
     factor: Array
     info: Array
@@ -145,6 +150,7 @@ class GesvdResult(NamedTuple):
     info: Array
 
 def getrf(a: ArrayLike) -> GetrfResult: ...
+def lu(a: ArrayLike) -> LuResult: ...
 def lu_pivots_to_permutation(
     pivots: ArrayLike,
     *,
@@ -152,8 +158,18 @@ def lu_pivots_to_permutation(
     permutation_size: int | None = None,
 ) -> Array: ...
 def potrf(a: ArrayLike, *, uplo: Uplo | str | int) -> PotrfResult: ...
+def cholesky(a: ArrayLike) -> Array: ...
 def cholesky_update(r: ArrayLike, w: ArrayLike) -> CholeskyUpdateResult: ...
 def trsm(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    diag: Diag | str | int,
+    side: Side | str | int,
+    trans_x: TransX | str | int,
+    uplo: Uplo | str | int,
+) -> Array: ...
+def triangular_solve(
     a: ArrayLike,
     b: ArrayLike,
     *,
@@ -209,3 +225,9 @@ def gesvd(
     vt_rows: int,
     mode: GesvdMode | str | int,
 ) -> GesvdResult: ...
+def csr_sparse_dense(
+    data: ArrayLike,
+    indptr: ArrayLike,
+    indices: ArrayLike,
+    rhs: ArrayLike,
+) -> Array: ...

@@ -18,7 +18,23 @@ super::ops! { cholesky;
         rets { factor: T [n, n] = a, info: i32 [] }
     }
     cpu = lapack(potrf), |call, threads| {
-        cholesky::potrf(call.uplo, call.batch, call.n, in_out(call.factor), call.info, threads)
+        dispatch!(
+            cholesky::potrf(call.uplo, call.batch, call.n, in_out(call.factor), call.info, threads)
+        )
+    };
+    cuda = none;
+
+    /// Cholesky factor of a row-major Hermitian positive definite matrix, A = L·Lᴴ.
+    ///
+    /// Only the lower triangle of `a` is read. `l` is zero above the diagonal, and NaN in all its
+    /// elements where A is not positive definite: the contract of JAX's `cholesky`.
+    cholesky: Cholesky<T> over [f32, f64, c32, c64], Row {
+        dims { n }
+        args { a: T [n, n] }
+        rets { l: T [n, n] = a }
+    }
+    cpu = any("lapax_cholesky"), |call, threads| {
+        dispatch!(cholesky::cholesky(call.batch, call.n, in_out(call.l), threads))
     };
     cuda = none;
 

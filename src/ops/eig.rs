@@ -1,7 +1,7 @@
 //! Eigenvalues and eigenvectors of general matrices: A·x = w·x and uᴴ·A = w·uᴴ.
 
 use lapax_core::{Scalar, Vectors};
-use lapax_cpu::eig::{self, Eigen};
+use lapax_cpu::eig::Eigen;
 use lapax_cpu::schur::Eigenvalues;
 
 use super::{c32, c64};
@@ -27,7 +27,7 @@ super::ops! { eig;
         let w = Eigenvalues::Parts(call.wr, call.wi);
         let results = Eigen { w, left: call.vl, right: call.vr, info: call.info };
         let (left, right) = (call.compute_left, call.compute_right);
-        eig::geev(left, right, call.batch, call.n, call.a, results, threads)
+        dispatch!(eig::geev(left, right, call.batch, call.n, call.a, results, threads))
     };
     cuda = none;
 
@@ -44,7 +44,7 @@ super::ops! { eig;
         let w = Eigenvalues::Whole(call.w);
         let results = Eigen { w, left: call.vl, right: call.vr, info: call.info };
         let (left, right) = (call.compute_left, call.compute_right);
-        eig::geev(left, right, call.batch, call.n, call.a, results, threads)
+        dispatch!(eig::geev(left, right, call.batch, call.n, call.a, results, threads))
     };
     cuda = none;
 }

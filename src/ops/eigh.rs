@@ -1,7 +1,6 @@
 //! The Hermitian eigenproblem A = V·diag(w)·Vᴴ, and reduction to tridiagonal form, A = Q·T·Qᴴ.
 
 use lapax_core::{Scalar, Uplo, Vectors};
-use lapax_cpu::eigh;
 
 use super::{c32, c64, in_out};
 
@@ -24,7 +23,7 @@ super::ops! { eigh;
     }
     cpu = lapack(syevd, heevd), |call, threads| {
         let (job, uplo, v) = (call.mode, call.uplo, in_out(call.v));
-        eigh::syevd(job, uplo, call.batch, call.n, v, call.w, call.info, threads)
+        dispatch!(eigh::syevd(job, uplo, call.batch, call.n, v, call.w, call.info, threads))
     };
     cuda = none;
 
@@ -44,7 +43,7 @@ super::ops! { eigh;
     cpu = lapack(sytrd, hetrd), |call, threads| {
         let (uplo, a) = (call.uplo, in_out(call.reflectors));
         let (d, e, tau, info) = (call.d, call.e, call.tau, call.info);
-        eigh::sytrd(uplo, call.batch, call.n, a, d, e, tau, info, threads)
+        dispatch!(eigh::sytrd(uplo, call.batch, call.n, a, d, e, tau, info, threads))
     };
     cuda = none;
 }

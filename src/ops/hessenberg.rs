@@ -1,7 +1,5 @@
 //! Reduction to Hessenberg form: A = Q·H·Qᴴ.
 
-use lapax_cpu::hessenberg;
-
 use super::{c32, c64, in_out};
 
 /// What a kernel gets for a bound that was checked to be positive.
@@ -30,7 +28,7 @@ super::ops! { hessenberg;
     cpu = lapack(gehrd), |call, threads| {
         let (low, high) = (bound(call.low), bound(call.high));
         let (h, tau) = (in_out(call.h), call.tau);
-        hessenberg::gehrd(call.batch, call.n, low, high, h, tau, call.info, threads)
+        dispatch!(hessenberg::gehrd(call.batch, call.n, low, high, h, tau, call.info, threads))
     };
     cuda = none;
 }

@@ -18,7 +18,26 @@ super::ops! { lu;
         rets { lu: T [m, n] = a, ipiv: i32 [k], info: i32 [] }
     }
     cpu = lapack(getrf), |call, threads| {
-        lu::getrf(call.batch, call.m, call.n, in_out(call.lu), call.ipiv, call.info, threads)
+        dispatch!(
+            lu::getrf(call.batch, call.m, call.n, in_out(call.lu), call.ipiv, call.info, threads)
+        )
+    };
+    cuda = none;
+
+    /// LU factorisation with partial pivoting of row-major matrices, A = P·L·U, with its permutation.
+    ///
+    /// As getrf, but `pivots` counts rows from 0, and row i of P⁻¹·A is row `permutation[i]` of A: the
+    /// contract of JAX's `lu`, in one call and without transposing.
+    lu: Lu<T> over [f32, f64, c32, c64], Row {
+        dims { m, n, k = min(m, n) }
+        args { a: T [m, n] }
+        rets { lu: T [m, n] = a, pivots: i32 [k], permutation: i32 [m] }
+    }
+    cpu = any("lapax_lu"), |call, threads| {
+        let (pivots, permutation) = (call.pivots, call.permutation);
+        dispatch!(
+            lu::lu(call.batch, call.m, call.n, in_out(call.lu), pivots, permutation, threads)
+        )
     };
     cuda = none;
 

@@ -29,7 +29,8 @@ macro_rules! families {
 macro_rules! ops {
     ($family:ident; $(
         $(#[doc = $doc:literal])+
-        $op:ident: $call:ident<$t:ident $(: $bound:ident)?> over [$($scalar:ident),+ $(,)?], $layout:ident {
+        $op:ident: $call:ident<$t:ident $(: $bound:ident)? $(, $u:ident)?>
+            over [$($scalar:tt),+ $(,)?], $layout:ident {
             $($signature:tt)*
         }
         cpu = $wire:ident($($name:tt)+), $run:expr;
@@ -38,7 +39,7 @@ macro_rules! ops {
         $(
             xla_ffi::signature! {
                 $(#[doc = $doc])+
-                pub(crate) struct $call<$t $(: $bound)?> { $($signature)* }
+                pub(crate) struct $call<$t $(: $bound)? $(, $u)?> { $($signature)* }
             }
         )+
 
@@ -55,16 +56,16 @@ macro_rules! ops {
 
 /// The targets of one operation on one platform.
 macro_rules! targets {
-    (lapack($name:ident), $call:ident, [$($scalar:ident),+], $run:expr) => {
+    (lapack($name:ident), $call:ident, [$($scalar:tt),+], $run:expr) => {
         crate::ops::targets!(lapack($name, $name), $call, [$($scalar),+], $run)
     };
-    (lapack($real:ident, $complex:ident), $call:ident, [$($scalar:ident),+], $run:expr) => {
+    (lapack($real:ident, $complex:ident), $call:ident, [$($scalar:tt),+], $run:expr) => {
         &[$(crate::ops::target!(
             concat!("lapack_", crate::ops::routine!($scalar, $real, $complex), "_ffi"),
             $call, [$scalar], $run
         )),+]
     };
-    (any($name:literal), $call:ident, [$($scalar:ident),+], $run:expr) => {
+    (any($name:literal), $call:ident, [$($scalar:tt),+], $run:expr) => {
         &[crate::ops::target!($name, $call, [$($scalar),+], $run)]
     };
 }
@@ -85,29 +86,62 @@ macro_rules! routine {
     };
 }
 
+/// One routine on the backend in force: lapax's own of a family, or the LAPACK library's, which have
+/// the same name and the same arguments. `ops!` calls by their own names the few that LAPACK lacks.
+macro_rules! dispatch {
+    ($family:ident::$routine:ident($($argument:expr),* $(,)?)) => {
+        match crate::backend::in_force() {
+            #[cfg(feature = "lapack")]
+            Ok(crate::backend::Backend::Lapack) => {
+                lapax_cpu::lapack::$family::$routine($($argument),*)
+            }
+            // A choice that cannot be followed was refused before the call was decoded.
+            _ => lapax_cpu::$family::$routine($($argument),*),
+        }
+    };
+}
+
+/// A call of one element type, or of two.
+macro_rules! of {
+    ($call:ident, $f:lifetime, ($t:ident, $u:ident)) => { $call<$f, $t, $u> };
+    ($call:ident, $f:lifetime, $t:ident) => { $call<$f, $t> };
+}
+
+/// Whether the first arguments' element types are these.
+macro_rules! is {
+    ($dtypes:ident, ($t:ident, $u:ident)) => {
+        crate::ops::is!($dtypes, $t) && $dtypes[1] == Some(<$u as xla_ffi::Element>::DTYPE)
+    };
+    ($dtypes:ident, $t:ident) => {
+        $dtypes[0] == Some(<$t as xla_ffi::Element>::DTYPE)
+    };
+}
+
 /// One target: its handler, monomorphic in each element type.
 macro_rules! target {
-    ($name:expr, $call:ident, [$($scalar:ident),+], $run:expr) => {{
+    ($name:expr, $call:ident, [$($scalar:tt),+], $run:expr) => {{
         struct Handler;
 
         impl xla_ffi::Handler for Handler {
             const NAME: &'static str = $name;
             const SIGNATURES: &'static [&'static xla_ffi::Signature] =
-                &[$(<$call<'static, $scalar> as xla_ffi::Call<'static>>::SIGNATURE),+];
+                &[$(<crate::ops::of!($call, 'static, $scalar) as xla_ffi::Call<'static>>::SIGNATURE),+];
 
             fn call<'f>(
                 frame: xla_ffi::Frame<'f>,
                 context: &xla_ffi::Context<'f>,
-            ) -> xla_ffi::Outcome {
-                let dtype = frame.first_dtype();
-                $(if Self::SIGNATURES.len() == 1
-                    || dtype == Some(<$scalar as xla_ffi::Element>::DTYPE)
-                {
-                    let run: fn($call<'_, $scalar>, &dyn lapax_core::Threads) -> _ = $run;
-                    return match <$call<'f, $scalar> as xla_ffi::Call<'f>>::decode(frame) {
+            ) -> xla_ffi::Outcome<'f> {
+                if let Err(refusal) = crate::backend::in_force() {
+                    return xla_ffi::Outcome::Done(Err(refusal.into()));
+                }
+                let dtypes = [frame.arg_dtype(0), frame.arg_dtype(1)];
+                $(if Self::SIGNATURES.len() == 1 || crate::ops::is!(dtypes, $scalar) {
+                    type Call<'f> = crate::ops::of!($call, 'f, $scalar);
+                    let run: fn(Call<'f>, &dyn lapax_core::Threads) -> _ = $run;
+                    return match <Call<'f> as xla_ffi::Call<'f>>::decode(frame) {
                         Some(call) => {
-                            let outcome = run(call, &crate::ops::XlaThreads(context));
-                            xla_ffi::Outcome::Done(outcome.map_err(crate::ops::misuse))
+                            let answer = run(call, &crate::ops::XlaThreads(context));
+                            crate::ops::Answer::outcome(answer)
                         }
                         None => xla_ffi::Outcome::Mismatch,
                     };
@@ -125,9 +159,9 @@ macro_rules! target {
     }};
 }
 
-pub(crate) use {ops, routine, target, targets};
+pub(crate) use {is, of, ops, routine, target, targets};
 
-families![lu, cholesky, triangular, tridiagonal, eig, schur, hessenberg, qr, eigh, svd];
+families![lu, cholesky, triangular, tridiagonal, eig, schur, hessenberg, qr, eigh, svd, sparse];
 
 use lapax_core::{InOut, Threads};
 #[allow(non_camel_case_types, reason = "the names that LAPACK's Rust users know")]
@@ -152,6 +186,27 @@ impl Threads for XlaThreads<'_, '_> {
 /// The binding's in-out operand as the kernels see it.
 fn in_out<T>(operand: xla_ffi::InOut<'_, T>) -> InOut<'_, T> {
     InOut { src: operand.src, dst: operand.dst }
+}
+
+/// What the expression of a platform may give.
+trait Answer<'f> {
+    /// What the handler answers.
+    fn outcome(self) -> xla_ffi::Outcome<'f>;
+}
+
+impl<'f> Answer<'f> for Result<(), lapax_core::Error> {
+    fn outcome(self) -> xla_ffi::Outcome<'f> {
+        xla_ffi::Outcome::Done(self.map_err(misuse))
+    }
+}
+
+impl<'f> Answer<'f> for Result<xla_ffi::Future<'f>, xla_ffi::Error> {
+    fn outcome(self) -> xla_ffi::Outcome<'f> {
+        match self {
+            Ok(future) => xla_ffi::Outcome::Future(future),
+            Err(error) => xla_ffi::Outcome::Done(Err(error)),
+        }
+    }
 }
 
 /// Sizes that a kernel cannot serve are the caller's mistake.

@@ -23,7 +23,7 @@ super::ops! { qr;
         rets { qr: T [m, n] = a, tau: T [k] }
     }
     cpu = lapack(geqrf), |call, threads| {
-        qr::geqrf(call.batch, call.m, call.n, in_out(call.qr), call.tau, threads)
+        dispatch!(qr::geqrf(call.batch, call.m, call.n, in_out(call.qr), call.tau, threads))
     };
     cuda = none;
 
@@ -40,7 +40,7 @@ super::ops! { qr;
     }
     cpu = lapack(geqp3), |call, threads| {
         let (a, jpvt) = (in_out(call.qr), in_out(call.jpvt_out));
-        qr::geqp3(call.batch, call.m, call.n, a, jpvt, call.tau, threads)
+        dispatch!(qr::geqp3(call.batch, call.m, call.n, a, jpvt, call.tau, threads))
     };
     cuda = none;
 
@@ -59,7 +59,7 @@ super::ops! { qr;
     }
     cpu = lapack(orgqr, ungqr), |call, threads| {
         let (a, tau) = (in_out(call.q), call.tau);
-        qr::orgqr(call.batch, call.m, call.n, call.t, a, tau, threads)
+        dispatch!(qr::orgqr(call.batch, call.m, call.n, call.t, a, tau, threads))
     };
     cuda = none;
 
@@ -82,7 +82,7 @@ super::ops! { qr;
         let factor = if call.transpose { qr::Factor::Adjoint } else { qr::Factor::Q };
         let (batch, m, n, p, t) = (call.batch, call.m, call.n, call.p, call.t);
         let (a, tau, c) = (call.a, call.tau, in_out(call.product));
-        qr::ormqr(side, factor, batch, m, n, p, t, a, tau, c, threads)
+        dispatch!(qr::ormqr(side, factor, batch, m, n, p, t, a, tau, c, threads))
     };
     cuda = none;
 }

@@ -1,7 +1,7 @@
 //! Schur form: A = Z·T·Zᴴ.
 
 use lapax_core::{Sort, Vectors};
-use lapax_cpu::schur::{self, Eigenvalues};
+use lapax_cpu::schur::Eigenvalues;
 
 use super::{c32, c64, in_out};
 
@@ -26,7 +26,7 @@ super::ops! { schur;
         let Sort::None = call.sort;
         let (t, w) = (in_out(call.t), Eigenvalues::Parts(call.wr, call.wi));
         let (mode, batch, n) = (call.mode, call.batch, call.n);
-        schur::gees(mode, batch, n, t, call.z, w, call.sdim, call.info, threads)
+        dispatch!(schur::gees(mode, batch, n, t, call.z, w, call.sdim, call.info, threads))
     };
     cuda = none;
 
@@ -43,7 +43,7 @@ super::ops! { schur;
         let Sort::None = call.sort;
         let (t, w) = (in_out(call.t), Eigenvalues::Whole(call.w));
         let (mode, batch, n) = (call.mode, call.batch, call.n);
-        schur::gees(mode, batch, n, t, call.z, w, call.sdim, call.info, threads)
+        dispatch!(schur::gees(mode, batch, n, t, call.z, w, call.sdim, call.info, threads))
     };
     cuda = none;
 }

@@ -1,7 +1,7 @@
 //! The singular value decomposition A = U·diag(s)·Vᴴ.
 
 use lapax_core::{Scalar, SingularVectors};
-use lapax_cpu::svd::{self, Svd};
+use lapax_cpu::svd::Svd;
 
 use super::{c32, c64, in_out};
 
@@ -45,7 +45,7 @@ super::ops! { svd;
     cpu = lapack(gesdd), |call, threads| {
         let results = Svd { s: call.s, u: call.u, vt: call.vt, info: call.info };
         let a = in_out(call.scratch);
-        svd::gesdd(call.mode, call.batch, call.m, call.n, a, results, threads)
+        dispatch!(svd::gesdd(call.mode, call.batch, call.m, call.n, a, results, threads))
     };
     cuda = none;
 
@@ -74,7 +74,7 @@ super::ops! { svd;
     cpu = lapack(gesvd), |call, threads| {
         let results = Svd { s: call.s, u: call.u, vt: call.vt, info: call.info };
         let a = in_out(call.scratch);
-        svd::gesvd(call.mode, call.batch, call.m, call.n, a, results, threads)
+        dispatch!(svd::gesvd(call.mode, call.batch, call.m, call.n, a, results, threads))
     };
     cuda = none;
 }

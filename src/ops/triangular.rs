@@ -1,7 +1,6 @@
 //! Triangular systems: op(A)·X = B or X·op(A) = B.
 
 use lapax_core::{Diag, Side, Trans, Uplo};
-use lapax_cpu::triangular;
 
 use super::{c32, c64, in_out};
 
@@ -11,6 +10,12 @@ fn order(side: Side, m: i64, n: i64) -> i64 {
         Side::Left => m,
         Side::Right => n,
     }
+}
+
+/// Row-major operands are column-major ones of the transposed system, op(A)ᵀ on the other side.
+fn transposed(side: Side, uplo: Uplo) -> (Side, Uplo) {
+    let side = if side == Side::Left { Side::Right } else { Side::Left };
+    (side, if uplo == Uplo::Lower { Uplo::Upper } else { Uplo::Lower })
 }
 
 super::ops! { triangular;
@@ -28,7 +33,27 @@ super::ops! { triangular;
     cpu = lapack(trsm), |call, threads| {
         let (side, uplo, trans, diag) = (call.side, call.uplo, call.trans_x, call.diag);
         let (a, b) = (call.a, in_out(call.x));
-        triangular::trsm(side, uplo, trans, diag, call.batch, call.m, call.n, a, b, threads)
+        dispatch!(
+            triangular::trsm(side, uplo, trans, diag, call.batch, call.m, call.n, a, b, threads)
+        )
+    };
+    cuda = none;
+
+    /// Solution of a triangular system of row-major matrices, op(A)·X = B or X·op(A) = B.
+    ///
+    /// As trsm, with the attributes' meaning that of the matrices, however they lie.
+    triangular_solve: TriangularSolve<T> over [f32, f64, c32, c64], Row {
+        dims { m, n, q = order(side, m, n) }
+        args { a: T [q, q], b: T [m, n] }
+        attrs { side: Side as u8, uplo: Uplo as u8, trans_x: Trans as u8, diag: Diag as u8 }
+        rets { x: T [m, n] = b }
+    }
+    cpu = any("lapax_triangular_solve"), |call, threads| {
+        let (side, uplo) = transposed(call.side, call.uplo);
+        let (trans, diag, a, b) = (call.trans_x, call.diag, call.a, in_out(call.x));
+        dispatch!(
+            triangular::trsm(side, uplo, trans, diag, call.batch, call.n, call.m, a, b, threads)
+        )
     };
     cuda = none;
 }

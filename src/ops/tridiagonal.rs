@@ -21,7 +21,9 @@ super::ops! { tridiagonal;
     cpu = lapack(gtsv), |call, threads| {
         let (dl, d, du) = (in_out(call.dl_out), in_out(call.d_out), in_out(call.du_out));
         let a = tridiagonal::Diagonals { dl, d, du };
-        tridiagonal::gtsv(call.batch, call.m, call.nrhs, a, in_out(call.x), call.info, threads)
+        dispatch!(
+            tridiagonal::gtsv(call.batch, call.m, call.nrhs, a, in_out(call.x), call.info, threads)
+        )
     };
     cuda = none;
 

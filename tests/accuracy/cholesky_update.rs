@@ -3,11 +3,13 @@
 use lapax_core::Scalar;
 use lapax_cpu::{InOut, Serial, Threads, cholesky::cholesky_update};
 
-use crate::kinds::{KINDS, Kind, ORDERS, matrix};
+use crate::backend::Backend;
+use crate::kinds::{Kind, matrix};
 use crate::matrix::{Matrix, ratio};
+use crate::ratios::compare;
 use crate::sample::{Sample, bits};
 use crate::threads::Spawned;
-use crate::{Worst, for_each_scalar};
+use crate::{for_each_scalar, sweep};
 
 for_each_scalar!(residual, nan_stays_in_its_matrix, same_bits_everywhere);
 
@@ -41,11 +43,11 @@ fn triangle<T: Sample>(kind: Kind, n: usize, seed: u64) -> Vec<T> {
 }
 
 fn residual<T: Sample>() {
-    let mut worst = Worst::default();
-    for n in ORDERS {
-        for kind in KINDS {
+    compare::<T>("cholesky_update", |ratios| {
+        for (n, kind) in sweep::orders().into_iter().flat_map(sweep::kinds_of) {
             let exponent = kind.exponent::<T>();
             let r: Vec<T> = triangle(kind, n, 1);
+            ratios.met(kind);
             // One vector of the kind, one that is zero now and then, and zero itself.
             for (form, keep) in [("full", 1), ("sparse", 3), ("zero", usize::MAX)] {
                 let mut w: Vec<T> = matrix::<T>(kind, n, 1, 2).narrowed(exponent);
@@ -54,22 +56,27 @@ fn residual<T: Sample>() {
                 for k in (0..n * n).filter(|k| k % n < k / n) {
                     assert_eq!(result[k].bits(), r[k].bits(), "the lower triangle was written");
                 }
-                // Read as column-major, these are Rᵀ and R'ᵀ.
-                let wide =
-                    |x: &[T]| Matrix::widened(n, x, -exponent).transposed().masked(|i, j| i <= j);
-                let w = Matrix::widened(n, &w, -exponent);
-                let (before, after) = (wide(&r), wide(&result));
-                let mut expected = before.adjoint().times(&before);
-                if n > 0 {
-                    let term = w.times(&w.adjoint());
-                    expected = Matrix::new(n, n, |i, j| expected.at(i, j) + term.at(i, j));
-                }
-                let error = after.adjoint().times(&after).minus(&expected).norm();
-                let ratio = ratio::<T>(error, n, expected.norm(), -exponent);
-                worst.check(ratio, || format!("{} {kind:?} {form} n = {n}", T::NAME));
+                let ratio = residual_ratio(n, &r, &w, &result, -exponent);
+                let case = || format!("{kind:?} {form} n = {n}");
+                ratios.add(Backend::Native, "R'ᴴR' − (RᴴR + wwᴴ)", ratio, case);
             }
         }
+        ratios.assert_every_kind();
+    });
+}
+
+fn residual_ratio<T: Sample>(n: usize, r: &[T], w: &[T], updated: &[T], exponent: i32) -> f64 {
+    // Read as column-major, these are Rᵀ and R'ᵀ.
+    let wide = |x: &[T]| Matrix::widened(n, x, exponent).transposed().masked(|i, j| i <= j);
+    let w = Matrix::widened(n, w, exponent);
+    let (before, after) = (wide(r), wide(updated));
+    let mut expected = before.adjoint().times(&before);
+    if n > 0 {
+        let term = w.times(&w.adjoint());
+        expected = Matrix::new(n, n, |i, j| expected.at(i, j) + term.at(i, j));
     }
+    let error = after.adjoint().times(&after).minus(&expected).norm();
+    ratio::<T>(error, n, expected.norm(), exponent)
 }
 
 fn nan_stays_in_its_matrix<T: Sample>() {

@@ -4,13 +4,16 @@
 use lapax_core::Scalar;
 use lapax_cpu::{Error, InOut, Serial, Threads, hessenberg::gehrd};
 
-use crate::kinds::{KINDS, Kind, ORDERS, matrix};
-use crate::matrix::{Matrix, ratio};
+use crate::backend::{BACKENDS, Backend, call};
+use crate::kinds::{Kind, matrix, square};
+use crate::matrix::{Matrix, departure, identity, ratio};
+use crate::ratios::{LIMIT, compare};
 use crate::sample::{Sample, bits};
 use crate::threads::Spawned;
-use crate::{Worst, for_each_scalar};
+use crate::{for_each_backend, for_each_scalar, sweep};
 
-for_each_scalar!(residual, range_is_kept, nan_stays_in_its_matrix, same_bits_everywhere);
+for_each_scalar!(residual);
+for_each_backend!(range_is_kept, nan_stays_in_its_matrix, same_bits_everywhere);
 
 struct Reduced<T> {
     a: Vec<T>,
@@ -18,6 +21,7 @@ struct Reduced<T> {
 }
 
 fn reduce<T: Sample>(
+    backend: Backend,
     batch: usize,
     n: usize,
     (low, high): (usize, usize),
@@ -28,7 +32,8 @@ fn reduce<T: Sample>(
         let mut tau = vec![T::nan(); batch * n.saturating_sub(1)];
         let mut info = vec![-7; batch];
         let a = InOut { src, dst: &mut dst };
-        gehrd(batch, n, low, high, a, &mut tau, &mut info, threads).unwrap();
+        let (taus, infos) = (&mut tau, &mut info);
+        call!(backend, hessenberg::gehrd(batch, n, low, high, a, taus, infos, threads)).unwrap();
         assert!(info.iter().all(|&info| info == 0));
         Reduced { a: dst, tau }
     };
@@ -41,7 +46,7 @@ fn reduce<T: Sample>(
 /// H, and Q as the product of the reflectors.
 fn factors<T: Sample>(n: usize, reduced: &Reduced<T>, exponent: i32) -> [Matrix<T::Wide>; 2] {
     let h = Matrix::widened(n, &reduced.a, exponent).masked(|i, j| i <= j + 1);
-    let mut q = Matrix::new(n, n, |i, j| if i == j { T::Wide::ONE } else { T::Wide::ZERO });
+    let mut q = identity(n);
     for (k, tau) in reduced.tau.iter().enumerate().rev() {
         let v: Vec<T::Wide> = (k + 1..n)
             .map(|i| if i == k + 1 { T::Wide::ONE } else { reduced.a[i + k * n].widen(0) })
@@ -55,60 +60,59 @@ fn factors<T: Sample>(n: usize, reduced: &Reduced<T>, exponent: i32) -> [Matrix<
     [h, q]
 }
 
-/// ‖Qᴴ·Q − I‖ / (n·ε).
-pub(crate) fn departure<T: Sample>(q: &Matrix<T::Wide>) -> f64 {
-    let n = q.cols;
-    let identity = Matrix::new(n, n, |i, j| if i == j { T::Wide::ONE } else { T::Wide::ZERO });
-    ratio::<T>(q.adjoint().times(q).minus(&identity).norm(), n, 1.0, 0)
-}
-
 fn residual<T: Sample>() {
-    let mut worst = Worst::default();
-    for n in ORDERS {
-        for kind in KINDS {
+    compare::<T>("gehrd", |ratios| {
+        for (n, kind) in sweep::orders().into_iter().flat_map(sweep::kinds_of) {
             let exponent = kind.exponent::<T>();
-            let a: Vec<T> = matrix::<T>(kind, n, n, 1).narrowed(exponent);
-            let reduced = reduce(1, n, (1, n), &a, &Serial);
-            let [h, q] = factors(n, &reduced, -exponent);
-            let case = || format!("{} {kind:?} n = {n}", T::NAME);
-            worst.check(departure::<T>(&q), case);
-            let a = Matrix::widened(n, &a, -exponent);
-            let error = q.times(&h).times(&q.adjoint()).minus(&a).norm();
-            worst.check(ratio::<T>(error, n, a.norm(), -exponent), case);
-            for (k, &tau) in reduced.tau.iter().enumerate() {
-                assert!(h.at(k + 1, k).im() == 0.0, "{}: the subdiagonal is real", case());
-                let tau = tau.widen(0);
-                assert!(tau == T::Wide::ZERO || (0.9999..=2.0001).contains(&tau.re()), "{tau:?}");
+            ratios.met(kind);
+            for (seed, &backend) in
+                sweep::seeds(n).flat_map(|seed| BACKENDS.iter().map(move |b| (seed, b)))
+            {
+                let a: Vec<T> = square::<T>(kind, n, seed).narrowed(exponent);
+                let reduced = reduce(backend, 1, n, (1, n), &a, &Serial);
+                let [h, q] = factors(n, &reduced, -exponent);
+                let case = || format!("{kind:?} n = {n}");
+                let a = Matrix::widened(n, &a, -exponent);
+                let error = q.times(&h).times(&q.adjoint()).minus(&a).norm();
+                let ratio = ratio::<T>(error, n, a.norm(), -exponent);
+                ratios.add(backend, "Q·H·Qᴴ − A", ratio, case);
+                ratios.add(backend, "QᴴQ − I", departure::<T>(&q), case);
+                for (k, &tau) in reduced.tau.iter().enumerate() {
+                    assert!(h.at(k + 1, k).im() == 0.0, "{}: the subdiagonal is real", case());
+                    let tau = tau.widen(0);
+                    assert!(tau == T::Wide::ZERO || (0.9999..=2.0001).contains(&tau.re()));
+                }
             }
         }
-    }
+        ratios.assert_every_kind();
+    });
 }
 
-fn range_is_kept<T: Sample>() {
+fn range_is_kept<T: Sample>(backend: Backend) {
     for (n, low, high) in [(1, 1, 1), (5, 2, 4), (5, 3, 3), (8, 1, 6), (8, 4, 8), (140, 11, 130)] {
         let full: Matrix<T::Wide> = matrix::<T>(Kind::Random, n, n, 3);
         let inside = |i: usize| (low - 1..high).contains(&i);
         let a: Vec<T> = full.masked(|i, j| i <= j || (inside(i) && inside(j))).narrowed(0);
-        let reduced = reduce(1, n, (low, high), &a, &Serial);
+        let reduced = reduce(backend, 1, n, (low, high), &a, &Serial);
         let [h, q] = factors(n, &reduced, 0);
         let a = Matrix::widened(n, &a, 0);
         let error = q.times(&h).times(&q.adjoint()).minus(&a).norm();
-        Worst::default().check(ratio::<T>(error, n, a.norm(), 0), || format!("{low}..={high}"));
+        assert!(ratio::<T>(error, n, a.norm(), 0) < LIMIT, "{low}..={high}");
         for k in (0..n - 1).filter(|&k| k + 1 < low || k + 1 >= high) {
             assert!(reduced.tau[k] == T::ZERO && (k + 2..n).all(|i| q.at(i, k) == T::Wide::ZERO));
         }
     }
 }
 
-fn nan_stays_in_its_matrix<T: Sample>() {
+fn nan_stays_in_its_matrix<T: Sample>(backend: Backend) {
     for n in [1, 2, 7, 40, 110] {
         let one: Vec<T> = matrix::<T>(Kind::Random, n, n, 3).narrowed(0);
-        let expected = reduce(1, n, (1, n), &one, &Serial);
+        let expected = reduce(backend, 1, n, (1, n), &one, &Serial);
         for at in [0, n * n / 2, n * n - 1] {
             for bad in [f64::NAN, f64::INFINITY] {
                 let mut a = one.repeat(3);
                 a[n * n + at] = T::from_f64(bad);
-                let result = reduce(3, n, (1, n), &a, &Serial);
+                let result = reduce(backend, 3, n, (1, n), &a, &Serial);
                 for (b, a) in result.a.chunks_exact(n * n).enumerate() {
                     let tau = &result.tau[b * (n - 1)..(b + 1) * (n - 1)];
                     if b == 1 {
@@ -122,12 +126,12 @@ fn nan_stays_in_its_matrix<T: Sample>() {
     }
 }
 
-fn same_bits_everywhere<T: Sample>() {
+fn same_bits_everywhere<T: Sample>(backend: Backend) {
     for (n, batch) in [(3, 900), (17, 60), (129, 5)] {
         let one: Vec<T> = matrix::<T>(Kind::Random, n, n, 5).narrowed(0);
-        let expected = bits(&reduce(1, n, (1, n), &one, &Serial).a).repeat(batch);
+        let expected = bits(&reduce(backend, 1, n, (1, n), &one, &Serial).a).repeat(batch);
         for threads in [1, 2, 7] {
-            let result = reduce(batch, n, (1, n), &one.repeat(batch), &Spawned(threads));
+            let result = reduce(backend, batch, n, (1, n), &one.repeat(batch), &Spawned(threads));
             assert!(bits(&result.a) == expected, "n = {n}, {threads} threads");
         }
     }

@@ -4,8 +4,9 @@ use lapax_core::Scalar;
 
 use crate::matrix::{Matrix, largest};
 use crate::sample::{Random, Sample};
+use crate::spectrum::{self, Signs, Spectrum};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// Uniform elements.
     Random,
@@ -30,8 +31,11 @@ pub(crate) enum Kind {
     NearUnderflow,
     /// Half the rank, of small integers.
     RankDeficient,
+    /// Prescribed singular values, or eigenvalues.
+    Spectrum(Spectrum),
 }
 
+/// The kinds that have a name of their own.
 pub(crate) const KINDS: [Kind; 11] = [
     Kind::Random,
     Kind::Graded,
@@ -45,13 +49,6 @@ pub(crate) const KINDS: [Kind; 11] = [
     Kind::NearUnderflow,
     Kind::RankDeficient,
 ];
-
-/// Orders of square matrices: empty, tiny, and around the block sizes of the kernels.
-pub(crate) const ORDERS: [usize; 13] = [0, 1, 2, 3, 5, 8, 17, 31, 32, 33, 64, 100, 129];
-
-/// Tall and wide shapes.
-pub(crate) const RECTANGLES: [(usize, usize); 10] =
-    [(0, 3), (3, 0), (1, 5), (5, 1), (17, 4), (4, 17), (129, 8), (8, 129), (100, 33), (33, 100)];
 
 impl Kind {
     /// The power of two that brings the elements of [`matrix`] where this kind has them.
@@ -114,6 +111,7 @@ pub(crate) fn matrix<T: Sample>(kind: Kind, m: usize, n: usize, seed: u64) -> Ma
             let identity = |i, j| real(if i == j { 2.0 } else { 0.0 });
             Matrix::new(m, n, |i, j| identity(i, j) + (u[i] * u[j].conj()).unscale(u.len() as f64))
         }
+        Kind::Spectrum(spectrum) => spectrum::general::<T>(spectrum, m, n, &mut random),
         Kind::RankDeficient => {
             let rank = m.min(n).div_ceil(2);
             let mut digit = |_, _| real(random.below(7) as f64 - 3.0);
@@ -125,9 +123,14 @@ pub(crate) fn matrix<T: Sample>(kind: Kind, m: usize, n: usize, seed: u64) -> Ma
 /// A Hermitian positive definite matrix before scaling: Aᴴ·A over its largest element, for the A of
 /// that kind, plus what makes it definite in spite of rounding to T.
 pub(crate) fn definite<T: Sample>(kind: Kind, n: usize, seed: u64) -> Matrix<T::Wide> {
-    let a = matrix::<T>(kind, n, n, seed);
-    let gram = a.adjoint().times(&a);
-    let scale = largest(&gram.data);
+    let gram = if let Kind::Spectrum(spectrum) = kind {
+        spectrum::hermitian::<T>(spectrum, n, Signs::Positive, &mut Random(seed))
+    } else {
+        let a = matrix::<T>(kind, n, n, seed);
+        a.adjoint().times(&a)
+    };
+    // A matrix of integers can be zero.
+    let scale = Some(largest(&gram.data)).filter(|&scale| scale > 0.0).unwrap_or(1.0);
     // Rounding to a few bits moves a denormal matrix by as much.
     let rounding = if kind == Kind::Denormal { 2.0_f64.powi(-20) } else { T::epsilon() };
     let shift = 20.0 * n as f64 * rounding;
@@ -135,4 +138,21 @@ pub(crate) fn definite<T: Sample>(kind: Kind, n: usize, seed: u64) -> Matrix<T::
         let x = gram.at(i, j).unscale(scale);
         if i == j { <T::Wide as Scalar>::from_real(x.re() + shift) } else { x }
     })
+}
+
+/// The Hermitian part of a matrix of the kind, or one with prescribed eigenvalues of both signs.
+pub(crate) fn hermitian<T: Sample>(kind: Kind, n: usize, seed: u64) -> Matrix<T::Wide> {
+    if let Kind::Spectrum(spectrum) = kind {
+        return spectrum::hermitian::<T>(spectrum, n, Signs::Both, &mut Random(seed));
+    }
+    let a = matrix::<T>(kind, n, n, seed);
+    Matrix::new(n, n, |i, j| (a.at(i, j) + a.at(j, i).conj()).scale(0.5))
+}
+
+/// A square matrix of the kind, or one with eigenvalues of prescribed moduli.
+pub(crate) fn square<T: Sample>(kind: Kind, n: usize, seed: u64) -> Matrix<T::Wide> {
+    if let Kind::Spectrum(spectrum) = kind {
+        return spectrum::not_normal::<T>(spectrum, n, &mut Random(seed));
+    }
+    matrix::<T>(kind, n, n, seed)
 }

@@ -4,14 +4,17 @@ use lapax_core::Scalar;
 use lapax_cpu::{Error, InOut, Real as _, Serial, Threads, lu::getrf};
 use num_complex::Complex;
 
-use crate::kinds::{KINDS, ORDERS, RECTANGLES, matrix};
+use crate::backend::{BACKENDS, Backend, call};
+use crate::kinds::{Kind, matrix};
 use crate::matrix::{Matrix, ratio};
+use crate::ratios::compare;
 use crate::sample::{Random, Sample, bits};
+use crate::sweep::{self, FEW};
 use crate::threads::Spawned;
-use crate::{Worst, for_each_scalar};
+use crate::{for_each_backend, for_each_scalar};
 
-for_each_scalar!(
-    residual,
+for_each_scalar!(residual);
+for_each_backend!(
     pivots_are_first_maxima,
     nan_is_the_largest_pivot,
     zero_pivots_are_reported_and_passed,
@@ -28,6 +31,7 @@ struct Factored<T> {
 }
 
 fn factor<T: Sample>(
+    backend: Backend,
     batch: usize,
     m: usize,
     n: usize,
@@ -38,12 +42,13 @@ fn factor<T: Sample>(
     let mut ipiv = vec![-7; batch * m.min(n)];
     let mut info = vec![-7; batch];
     let aliased = InOut { src: None, dst: &mut lu };
-    getrf(batch, m, n, aliased, &mut ipiv, &mut info, threads).unwrap();
+    call!(backend, lu::getrf(batch, m, n, aliased, &mut ipiv, &mut info, threads)).unwrap();
 
     let mut other = vec![T::nan(); a.len()];
     let (mut other_ipiv, mut other_info) = (vec![-7; ipiv.len()], vec![-7; batch]);
     let copied = InOut { src: Some(a), dst: &mut other };
-    getrf(batch, m, n, copied, &mut other_ipiv, &mut other_info, threads).unwrap();
+    let (ipivs, infos) = (&mut other_ipiv, &mut other_info);
+    call!(backend, lu::getrf(batch, m, n, copied, ipivs, infos, threads)).unwrap();
     assert_eq!(bits(&lu), bits(&other), "aliased and copied calls differ");
     assert_eq!((&ipiv, &info), (&other_ipiv, &other_info));
     Factored { lu, ipiv, info }
@@ -84,62 +89,69 @@ fn residual_ratio<T: Sample>(
 }
 
 fn residual<T: Sample>() {
-    let mut worst = Worst::default();
-    let squares = ORDERS.iter().map(|&n| (n, n));
-    for (m, n) in squares.chain(RECTANGLES) {
-        for kind in KINDS {
+    compare::<T>("getrf", |ratios| {
+        for (m, n, kind, seeds) in sweep::batches_of(sweep::shapes()) {
             let exponent = kind.exponent::<T>();
-            let batch = 2;
-            let a: Vec<T> = [1, 2]
-                .into_iter()
-                .flat_map(|seed| matrix::<T>(kind, m, n, seed).narrowed::<T>(exponent))
-                .collect();
-            let result = factor(batch, m, n, &a, &Serial);
-            for b in 0..batch {
-                let (item, k) = (b * m * n..(b + 1) * m * n, m.min(n));
-                let ipiv = &result.ipiv[b * k..(b + 1) * k];
-                let ratio =
-                    residual_ratio(m, n, &a[item.clone()], &result.lu[item], ipiv, -exponent);
-                worst.check(ratio, || format!("{} {kind:?} {m}x{n}", T::NAME));
-                for l in (0..m * n).filter(|i| i % m > i / m).map(|i| result.lu[b * m * n + i]) {
-                    let bound = if T::IS_COMPLEX { 2.0 } else { 1.0 };
-                    assert!(l.abs1().to_f64() <= bound * (1.0 + 8.0 * T::epsilon()), "{l:?}");
+            let one = |&seed| matrix::<T>(kind, m, n, seed).narrowed::<T>(exponent);
+            let a: Vec<T> = seeds.iter().flat_map(one).collect();
+            ratios.met(kind);
+            for &backend in BACKENDS {
+                let result = factor(backend, seeds.len(), m, n, &a, &Serial);
+                for b in 0..seeds.len() {
+                    let (item, k) = (b * m * n..(b + 1) * m * n, m.min(n));
+                    let (a, lu) = (&a[item.clone()], &result.lu[item]);
+                    let ipiv = &result.ipiv[b * k..(b + 1) * k];
+                    let ratio = residual_ratio(m, n, a, lu, ipiv, -exponent);
+                    ratios.add(backend, "P·L·U − A", ratio, || format!("{kind:?} {m}x{n}"));
+                    assert_multipliers_are_bounded(backend, m, lu);
                 }
             }
         }
+        ratios.assert_every_kind();
+    });
+}
+
+/// No multiplier is larger than partial pivoting lets it be.
+fn assert_multipliers_are_bounded<T: Sample>(backend: Backend, m: usize, lu: &[T]) {
+    for l in (0..lu.len()).filter(|i| i % m > i / m).map(|i| lu[i]) {
+        let bound = if T::IS_COMPLEX { 2.0 } else { 1.0 };
+        assert!(l.abs1().to_f64() <= bound * (1.0 + 8.0 * T::epsilon()), "{backend:?}: {l:?}");
     }
 }
 
 /// Ties go to the first row, wherever in a vector register it stands; for complex numbers the size
 /// is |re| + |im|, so that 2 + 2i beats 3.5.
-fn pivots_are_first_maxima<T: Sample>() {
+fn pivots_are_first_maxima<T: Sample>(backend: Backend) {
     for m in 1..100 {
         let mut random = Random(m as u64);
         let column: Vec<T> = (0..m).map(|_| T::from_f64(random.below(9) as f64 - 4.0)).collect();
         let size = |i: &usize| column[*i].abs1().to_f64();
         let first = (0..m).rev().max_by(|i, j| size(i).total_cmp(&size(j))).unwrap();
-        let result = factor(1, m, 1, &column, &Serial);
+        let result = factor(backend, 1, m, 1, &column, &Serial);
         assert_eq!(result.ipiv, [i32::try_from(first + 1).unwrap()], "{} {column:?}", T::NAME);
     }
     let both = T::from_parts(T::from_f64(2.0).re(), T::from_f64(2.0).re());
     let column = [T::from_f64(2.5), both, T::from_f64(3.5)];
-    assert_eq!(factor(1, 3, 1, &column, &Serial).ipiv, [if T::IS_COMPLEX { 2 } else { 3 }]);
+    assert_eq!(
+        factor(backend, 1, 3, 1, &column, &Serial).ipiv,
+        [if T::IS_COMPLEX { 2 } else { 3 }]
+    );
 }
 
 /// Were a NaN passed over, zeros beside it would be reported as a zero pivot.
-fn nan_is_the_largest_pivot<T: Sample>() {
+fn nan_is_the_largest_pivot<T: Sample>(backend: Backend) {
     for m in [2, 3, 20, 40, 100] {
         for rest in [T::ZERO, T::from_f64(f64::INFINITY)] {
             let mut column = vec![rest; m];
             column[m - 1] = T::nan();
-            let result = factor(1, m, 1, &column, &Serial);
+            let result = factor(backend, 1, m, 1, &column, &Serial);
             assert_eq!((result.ipiv, result.info), (vec![i32::try_from(m).unwrap()], vec![0]));
             assert!(result.lu.iter().all(|&x| Scalar::is_nan(x)), "{} m = {m}", T::NAME);
         }
     }
 }
 
-fn zero_pivots_are_reported_and_passed<T: Sample>() {
+fn zero_pivots_are_reported_and_passed<T: Sample>(backend: Backend) {
     for n in [1, 2, 5, 8, 17, 33, 64, 100] {
         for zero in [0, n / 2, n - 1] {
             // Upper triangular with one zero on the diagonal, and then the zero matrix.
@@ -151,31 +163,31 @@ fn zero_pivots_are_reported_and_passed<T: Sample>() {
                 }
             }
             a[zero + zero * n] = T::ZERO;
-            let result = factor(2, n, n, &a, &Serial);
+            let result = factor(backend, 2, n, n, &a, &Serial);
             assert_eq!(result.info, [i32::try_from(zero + 1).unwrap(), 1]);
             assert_eq!(result.lu, a, "{} n = {n}: nothing to eliminate", T::NAME);
         }
     }
     // Columns 2 and 3 are multiples of column 1: steps 2 and 3 meet zeros, and column 4 goes on.
     let a = [2.0, 4.0, 4.0, 8.0, 1.0, 2.0, 2.0, 4.0, 4.0, 8.0, 8.0, 16.0, 1.0, 1.0, 3.0, 1.0];
-    let result = factor(1, 4, 4, &a.map(T::from_f64), &Serial);
+    let result = factor(backend, 1, 4, 4, &a.map(T::from_f64), &Serial);
     assert_eq!(result.info, [2]);
     assert_eq!(result.ipiv[..2], [4, 2]);
     assert!(result.lu.iter().all(|&x| Scalar::is_finite(x)));
 }
 
-fn nan_stays_in_its_matrix<T: Sample>() {
+fn nan_stays_in_its_matrix<T: Sample>(backend: Backend) {
     for (m, n) in [(1, 1), (3, 3), (8, 8), (33, 33), (100, 100), (40, 7), (7, 40)] {
         let clean: Vec<T> = (0..3)
-            .flat_map(|seed| matrix::<T>(crate::kinds::Kind::Random, m, n, seed).narrowed::<T>(0))
+            .flat_map(|seed| matrix::<T>(Kind::Random, m, n, seed).narrowed::<T>(0))
             .collect();
-        let expected = factor(3, m, n, &clean, &Serial);
+        let expected = factor(backend, 3, m, n, &clean, &Serial);
         let k = m.min(n);
         for (i, j) in [(0, 0), (m - 1, 0), (m / 2, n / 2), (m - 1, n - 1)] {
             for bad in [f64::NAN, f64::INFINITY] {
                 let mut a = clean.clone();
                 a[m * n + i + j * m] = T::from_f64(bad);
-                let result = factor(3, m, n, &a, &Serial);
+                let result = factor(backend, 3, m, n, &a, &Serial);
                 assert_eq!(result.info, [0; 3], "{} {bad} at ({i}, {j}) of {m}x{n}", T::NAME);
                 for b in [0, 2] {
                     let item = b * m * n..(b + 1) * m * n;
@@ -192,15 +204,18 @@ fn nan_stays_in_its_matrix<T: Sample>() {
     }
 }
 
-fn same_bits_everywhere<T: Sample>() {
-    for (m, n, batch) in [(3, 3, 9000), (17, 17, 600), (40, 25, 100), (129, 129, 9)] {
-        let one: Vec<T> = matrix::<T>(crate::kinds::Kind::Random, m, n, 5).narrowed(0);
+fn same_bits_everywhere<T: Sample>(backend: Backend) {
+    for (m, n, batch) in [(3, 3, 9000), (17, 17, 600), (40, 25, 100), (129, 129, 10)] {
+        let one: Vec<T> = matrix::<T>(Kind::Random, m, n, 5).narrowed(0);
         let all = one.repeat(batch);
-        let expected = factor(1, m, n, &one, &Serial);
+        let expected = factor(backend, FEW, m, n, &one.repeat(FEW), &Serial);
         for threads in [1, 2, 7] {
-            let result = factor(batch, m, n, &all, &Spawned(threads));
-            assert!(bits(&result.lu) == bits(&expected.lu).repeat(batch), "{threads} threads");
-            assert!(result.ipiv == expected.ipiv.repeat(batch));
+            let result = factor(backend, batch, m, n, &all, &Spawned(threads));
+            assert!(
+                bits(&result.lu) == bits(&expected.lu).repeat(batch / FEW),
+                "{threads} threads"
+            );
+            assert!(result.ipiv == expected.ipiv.repeat(batch / FEW));
         }
     }
 }
@@ -221,8 +236,8 @@ fn sizes_are_checked_before_anything_is_touched() {
 #[test]
 fn growth_of_wilkinsons_matrix_is_exact() {
     let n = 33;
-    let a: Vec<f64> = matrix::<f64>(crate::kinds::Kind::Wilkinson, n, n, 0).narrowed(0);
-    let result = factor(1, n, n, &a, &Serial);
+    let a: Vec<f64> = matrix::<f64>(Kind::Wilkinson, n, n, 0).narrowed(0);
+    let result = factor(Backend::Native, 1, n, n, &a, &Serial);
     approx::assert_relative_eq!(result.lu[n * n - 1], 2.0_f64.powi(32), max_relative = 0.0);
 }
 
@@ -231,7 +246,7 @@ fn complex_pivot_near_overflow_divides_safely() {
     let huge = Complex::new(f64::MAX / 4.0, f64::MAX / 4.0);
     let tiny = Complex::new(f64::MIN_POSITIVE / 8.0, -f64::MIN_POSITIVE / 8.0);
     for x in [huge, tiny] {
-        let result = factor(1, 2, 1, &[x, x], &Serial);
+        let result = factor(Backend::Native, 1, 2, 1, &[x, x], &Serial);
         approx::assert_relative_eq!(result.lu[1].re, 1.0, max_relative = 4.0 * f64::EPSILON.abs());
         assert!(result.lu[1].im.abs() <= 4.0 * <f64 as lapax_cpu::Real>::EPSILON.to_f64());
     }

@@ -5,6 +5,9 @@
 #![allow(clippy::cast_precision_loss, reason = "sizes here are small")]
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
+use lapax as _;
+
+mod backend;
 mod cholesky;
 mod cholesky_update;
 mod eig;
@@ -12,44 +15,23 @@ mod eigh;
 mod hessenberg;
 mod kinds;
 mod lu;
+mod many;
 mod matrix;
 mod permutation;
 mod pivoted_qr;
+mod products;
 mod qr;
+mod ratios;
 mod sample;
 mod schur;
+mod sizes;
+mod spectrum;
 mod svd;
+mod sweep;
 mod threads;
 mod triangular;
 mod tridiagonal;
-
-/// LAPACK's own tests accept a ratio below 30.
-const LIMIT: f64 = 30.0;
-
-/// The worst ratio of a test, with the case it came from.
-#[derive(Default)]
-struct Worst {
-    ratio: f64,
-    case: String,
-}
-
-impl Worst {
-    /// Fails unless the ratio is below the limit.
-    fn check(&mut self, ratio: f64, case: impl Fn() -> String) {
-        assert!(ratio < LIMIT, "ratio {ratio} of {} is not below {LIMIT}", case());
-        if ratio >= self.ratio {
-            (self.ratio, self.case) = (ratio, case());
-        }
-    }
-}
-
-impl Drop for Worst {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            println!("worst ratio {:.2}: {}", self.ratio, self.case);
-        }
-    }
-}
+mod tridiagonalize;
 
 /// Runs a generic test for each scalar type, as one test each.
 macro_rules! for_each_scalar {
@@ -78,3 +60,45 @@ macro_rules! for_each_scalar {
     )+};
 }
 use for_each_scalar;
+
+/// Runs a generic test, whose argument is a backend, for each backend and scalar type.
+macro_rules! for_each_backend {
+    ($($test:ident),+ $(,)?) => {$(
+        mod $test {
+            crate::backend_tests!($test, native, Native);
+            #[cfg(feature = "lapack")]
+            crate::backend_tests!($test, lapack, Lapack);
+        }
+    )+};
+}
+use for_each_backend;
+
+macro_rules! backend_tests {
+    ($test:ident, $module:ident, $backend:ident) => {
+        mod $module {
+            use super::super::$test as test;
+            use crate::backend::Backend::$backend;
+
+            #[test]
+            fn f32() {
+                test::<f32>($backend);
+            }
+
+            #[test]
+            fn f64() {
+                test::<f64>($backend);
+            }
+
+            #[test]
+            fn c64() {
+                test::<num_complex::Complex<f32>>($backend);
+            }
+
+            #[test]
+            fn c128() {
+                test::<num_complex::Complex<f64>>($backend);
+            }
+        }
+    };
+}
+use backend_tests;

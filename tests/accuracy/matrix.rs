@@ -68,6 +68,14 @@ impl<W: Scalar<Real = f64>> Matrix<W> {
         product
     }
 
+    /// A ← (I − tau·v·vᴴ)·A.
+    pub(crate) fn reflect(&mut self, tau: W, v: &[W]) {
+        for column in self.data.chunks_exact_mut(self.rows.max(1)) {
+            let dot = v.iter().zip(&*column).fold(W::ZERO, |dot, (v, &x)| dot + v.conj() * x);
+            column.iter_mut().zip(v).for_each(|(x, &v)| *x -= tau * dot * v);
+        }
+    }
+
     pub(crate) fn minus(&self, other: &Self) -> Self {
         assert_eq!((self.rows, self.cols), (other.rows, other.cols));
         Self::new(self.rows, self.cols, |i, j| self.at(i, j) - other.at(i, j))
@@ -80,6 +88,15 @@ impl<W: Scalar<Real = f64>> Matrix<W> {
             .map(|column| column.iter().map(|x| x.abs()).sum::<f64>())
             .fold(0.0, |norm, sum| if sum.is_nan() || sum > norm { sum } else { norm })
     }
+}
+
+pub(crate) fn identity<W: Scalar<Real = f64>>(n: usize) -> Matrix<W> {
+    Matrix::new(n, n, |i, j| if i == j { W::ONE } else { W::ZERO })
+}
+
+/// ‖QᴴQ − I‖ / (rows·ε).
+pub(crate) fn departure<T: Sample>(q: &Matrix<T::Wide>) -> f64 {
+    ratio::<T>(q.adjoint().times(q).minus(&identity(q.cols)).norm(), q.rows, 1.0, 0)
 }
 
 /// residual / (size · norm · ε): LAPACK's test ratio. An exact zero over zero is zero.

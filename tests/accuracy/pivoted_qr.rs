@@ -1,18 +1,20 @@
 //! geqp3: the ratios of geqrf on A·P, R's diagonal falling as pivoting makes it, fixed columns, NaN.
 
 use lapax_core::Scalar;
-use lapax_cpu::qr::{geqp3, geqrf};
+use lapax_cpu::qr::geqp3;
 use lapax_cpu::{Error, InOut, Serial, Threads};
 
-use crate::kinds::{KINDS, Kind, matrix};
+use crate::backend::{BACKENDS, Backend, call};
+use crate::kinds::{Kind, matrix};
 use crate::matrix::Matrix;
-use crate::qr::{nan_taus, ratios, shapes};
+use crate::qr::{self, nan_taus, shapes};
+use crate::ratios::{LIMIT, compare};
 use crate::sample::{Sample, bits};
 use crate::threads::Spawned;
-use crate::{Worst, for_each_scalar};
+use crate::{for_each_backend, for_each_scalar, sweep};
 
-for_each_scalar!(
-    residual,
+for_each_scalar!(residual);
+for_each_backend!(
     rank_shows,
     fixed_columns_come_first,
     nan_stays_in_its_matrix,
@@ -28,6 +30,7 @@ struct Factored<T> {
 }
 
 fn factor<T: Sample>(
+    backend: Backend,
     batch: usize,
     m: usize,
     n: usize,
@@ -39,14 +42,15 @@ fn factor<T: Sample>(
     let mut tau = vec![T::nan(); batch * m.min(n)];
     let aliased =
         (InOut { src: None, dst: &mut qr[..] }, InOut { src: None, dst: &mut columns[..] });
-    geqp3(batch, m, n, aliased.0, aliased.1, &mut tau, threads).unwrap();
+    call!(backend, qr::geqp3(batch, m, n, aliased.0, aliased.1, &mut tau, threads)).unwrap();
     let (mut other, mut other_columns) = (vec![T::nan(); a.len()], vec![-7; jpvt.len()]);
     let mut other_tau = vec![T::nan(); tau.len()];
     let copied = (
         InOut { src: Some(a), dst: &mut other[..] },
         InOut { src: Some(jpvt), dst: &mut other_columns[..] },
     );
-    geqp3(batch, m, n, copied.0, copied.1, &mut other_tau, threads).unwrap();
+    let (a, jpvts) = copied;
+    call!(backend, qr::geqp3(batch, m, n, a, jpvts, &mut other_tau, threads)).unwrap();
     assert!(bits(&qr) == bits(&other), "aliased and copied calls differ");
     assert!(bits(&tau) == bits(&other_tau));
     assert_eq!(columns, other_columns);
@@ -78,30 +82,39 @@ fn growth<T: Sample>((m, n): (usize, usize), first: usize, qr: &[T], exponent: i
 }
 
 fn residual<T: Sample>() {
-    let mut worst = Worst::default();
-    for (m, n) in shapes() {
-        for kind in KINDS {
-            let exponent = kind.exponent::<T>();
-            let a: Vec<T> = matrix::<T>(kind, m, n, 1).narrowed(exponent);
-            let Factored { qr, jpvt, tau } = factor(1, m, n, &a, &vec![0; n], &Serial);
-            let case = || format!("{} {kind:?} {m} x {n}", T::NAME);
-            for ratio in ratios((m, n), &permuted(m, &a, &jpvt), (&qr, &tau), exponent) {
-                worst.check(ratio, case);
-            }
-            if matches!(kind, Kind::Random | Kind::Graded | Kind::Kahan | Kind::NearOverflow) {
-                let growth = growth((m, n), 0, &qr, exponent);
-                // √ε is what downdated norms may be wrong by.
-                let limit = 1.0 + 30.0 * <T as Sample>::epsilon().sqrt();
-                assert!(growth < limit, "growth {growth} of {}", case());
+    compare::<T>("geqp3", |ratios| {
+        for (m, n) in shapes() {
+            for kind in sweep::kinds(m.max(n)) {
+                let exponent = kind.exponent::<T>();
+                let a: Vec<T> = matrix::<T>(kind, m, n, 1).narrowed(exponent);
+                ratios.met(kind);
+                for &backend in BACKENDS {
+                    let result = factor(backend, 1, m, n, &a, &vec![0; n], &Serial);
+                    let Factored { qr, jpvt, tau } = result;
+                    let (case, ap) = (|| format!("{kind:?} {m} x {n}"), permuted(m, &a, &jpvt));
+                    let [residual, departure] = qr::ratios((m, n), &ap, (&qr, &tau), exponent);
+                    ratios.add(backend, "Q·R − A·P", residual, case);
+                    ratios.add(backend, "QᴴQ − I", departure, case);
+                    if matches!(
+                        kind,
+                        Kind::Random | Kind::Graded | Kind::Kahan | Kind::NearOverflow
+                    ) {
+                        let growth = growth((m, n), 0, &qr, exponent);
+                        // √ε is what downdated norms may be wrong by.
+                        let limit = 1.0 + 30.0 * <T as Sample>::epsilon().sqrt();
+                        assert!(growth < limit, "{backend:?}: growth {growth} of {}", case());
+                    }
+                }
             }
         }
-    }
+        ratios.assert_every_kind();
+    });
 }
 
-fn rank_shows<T: Sample>() {
+fn rank_shows<T: Sample>(backend: Backend) {
     for (m, n) in [(30, 20), (100, 100), (64, 90), (200, 180)] {
         let a: Vec<T> = matrix::<T>(Kind::RankDeficient, m, n, 2).narrowed(0);
-        let Factored { qr, .. } = factor(1, m, n, &a, &vec![0; n], &Serial);
+        let Factored { qr, .. } = factor(backend, 1, m, n, &a, &vec![0; n], &Serial);
         let (k, diagonal) = (m.min(n), |j: usize| qr[j + j * m].widen(0).abs());
         let rank = k.div_ceil(2);
         let small = 30.0 * m as f64 * <T as Sample>::epsilon() * diagonal(0);
@@ -110,24 +123,24 @@ fn rank_shows<T: Sample>() {
     }
 }
 
-fn fixed_columns_come_first<T: Sample>() {
+fn fixed_columns_come_first<T: Sample>(backend: Backend) {
     for (m, n) in [(6, 6), (4, 9), (9, 4), (70, 60), (20, 100)] {
         for modulus in [1, 2, 3] {
             let a: Vec<T> = matrix::<T>(Kind::Random, m, n, 3).narrowed(0);
             let fixed: Vec<i32> = (0..n).map(|j| [-5, 0, 0][j % modulus]).collect();
-            let Factored { qr, jpvt, tau } = factor(1, m, n, &a, &fixed, &Serial);
+            let Factored { qr, jpvt, tau } = factor(backend, 1, m, n, &a, &fixed, &Serial);
             let count = fixed.iter().filter(|&&j| j != 0).count();
             let expected = (1..).zip(&fixed).filter(|(_, fixed)| **fixed != 0).map(|(j, _)| j);
             assert!(jpvt.iter().copied().take(count).eq(expected), "{jpvt:?}");
             let permuted = permuted(m, &a, &jpvt);
-            for ratio in ratios((m, n), &permuted, (&qr, &tau), 0) {
-                assert!(ratio < 30.0, "{} {m} x {n} ratio {ratio}", T::NAME);
+            for ratio in qr::ratios((m, n), &permuted, (&qr, &tau), 0) {
+                assert!(ratio < LIMIT, "{} {m} x {n} ratio {ratio}", T::NAME);
             }
             assert!(growth((m, n), count.min(m), &qr, 0) < 1.01);
             if modulus == 1 {
                 let (mut plain, mut plain_tau) = (a.clone(), tau.clone());
                 let aliased = InOut { src: None, dst: &mut plain };
-                geqrf(1, m, n, aliased, &mut plain_tau, &Serial).unwrap();
+                call!(backend, qr::geqrf(1, m, n, aliased, &mut plain_tau, &Serial)).unwrap();
                 let k = m.min(n);
                 assert!((0..k).all(|j| (tau[j] - plain_tau[j]).widen(0).abs() < 1e-3));
             }
@@ -135,15 +148,15 @@ fn fixed_columns_come_first<T: Sample>() {
     }
 }
 
-fn nan_stays_in_its_matrix<T: Sample>() {
+fn nan_stays_in_its_matrix<T: Sample>(backend: Backend) {
     for (m, n) in [(5, 5), (9, 4), (4, 9), (60, 60)] {
         let one: Vec<T> = matrix::<T>(Kind::Random, m, n, 8).narrowed(0);
-        let expected = factor(1, m, n, &one, &vec![0; n], &Serial);
+        let expected = factor(backend, 1, m, n, &one, &vec![0; n], &Serial);
         let k = m.min(n);
         for bad in [f64::NAN, f64::INFINITY] {
             let mut a = one.repeat(3);
             a[m * n + (n - 1) * m + m / 2] = T::from_f64(bad);
-            let Factored { qr, jpvt, tau } = factor(3, m, n, &a, &vec![0; 3 * n], &Serial);
+            let Factored { qr, jpvt, tau } = factor(backend, 3, m, n, &a, &vec![0; 3 * n], &Serial);
             for good in [0, 2] {
                 assert_eq!(bits(&qr[good * m * n..][..m * n]), bits(&expected.qr));
                 assert_eq!(bits(&tau[good * k..][..k]), bits(&expected.tau));
@@ -156,13 +169,13 @@ fn nan_stays_in_its_matrix<T: Sample>() {
     }
 }
 
-fn same_bits_everywhere<T: Sample>() {
+fn same_bits_everywhere<T: Sample>(backend: Backend) {
     for (m, n, batch) in [(3, 3, 4000), (20, 9, 700), (64, 64, 25), (130, 150, 5)] {
         let one: Vec<T> = matrix::<T>(Kind::Random, m, n, 9).narrowed(0);
-        let expected = factor(1, m, n, &one, &vec![0; n], &Serial);
+        let expected = factor(backend, 1, m, n, &one, &vec![0; n], &Serial);
         for threads in [1, 2, 7] {
             let jpvt = vec![0; n * batch];
-            let many = factor(batch, m, n, &one.repeat(batch), &jpvt, &Spawned(threads));
+            let many = factor(backend, batch, m, n, &one.repeat(batch), &jpvt, &Spawned(threads));
             assert!(bits(&many.qr) == bits(&expected.qr).repeat(batch), "{m} x {n}");
             assert!(bits(&many.tau) == bits(&expected.tau).repeat(batch));
             assert!(many.jpvt == expected.jpvt.repeat(batch));
@@ -172,9 +185,10 @@ fn same_bits_everywhere<T: Sample>() {
 
 #[test]
 fn empty_matrices_have_a_permutation() {
-    let Factored { jpvt, .. } = factor::<f64>(1, 0, 4, &[], &[0, 1, 0, 7], &Serial);
+    let Factored { jpvt, .. } =
+        factor::<f64>(Backend::Native, 1, 0, 4, &[], &[0, 1, 0, 7], &Serial);
     assert_eq!(jpvt, [2, 4, 3, 1]);
-    assert!(factor::<f64>(3, 4, 0, &[], &[], &Serial).jpvt.is_empty());
+    assert!(factor::<f64>(Backend::Native, 3, 4, 0, &[], &[], &Serial).jpvt.is_empty());
 }
 
 #[test]

@@ -2,16 +2,20 @@
 //! order, all modes, NaN, and the same bits everywhere.
 
 use lapax_core::{Real as _, Scalar};
-use lapax_cpu::svd::{Svd, gesdd, gesvd};
-use lapax_cpu::{DivideAndConquer, Error, InOut, Serial, SingularVectors, Threads};
+use lapax_cpu::svd::Svd;
+use lapax_cpu::{InOut, Serial, SingularVectors, Threads};
 
-use crate::kinds::{KINDS, Kind, ORDERS, RECTANGLES, matrix};
-use crate::matrix::{Matrix, ratio};
+use crate::backend::{BACKENDS, Backend, call};
+use crate::kinds::{Kind, matrix};
+use crate::matrix::{Matrix, departure, ratio};
+use crate::ratios::{Ratios, compare};
 use crate::sample::{Sample, bits};
+use crate::sweep::{self, FEW};
 use crate::threads::Spawned;
-use crate::{Worst, for_each_scalar};
+use crate::{for_each_backend, for_each_scalar};
 
-for_each_scalar!(residual, known_singular_values, not_finite_gives_nan, same_bits_everywhere);
+for_each_scalar!(gesdd, gesvd);
+for_each_backend!(known_singular_values, not_finite_gives_nan, same_bits_everywhere);
 
 type Real<T> = <T as Scalar>::Real;
 
@@ -41,8 +45,9 @@ impl Shape {
         if self.job == SingularVectors::All { (self.m, self.n) } else { (k, k) }
     }
 
-    fn decompose<T: Sample + DivideAndConquer>(
+    fn decompose<T: Sample>(
         self,
+        backend: Backend,
         a: &[T],
         threads: &dyn Threads,
     ) -> Decomposed<T> {
@@ -60,94 +65,109 @@ impl Shape {
         let Decomposed { s, u, vt, info } = &mut result;
         let results = Svd { s, u, vt, info };
         if qr {
-            gesvd(job, batch, m, n, a, results, threads).unwrap();
+            call!(backend, svd::gesvd(job, batch, m, n, a, results, threads)).unwrap();
         } else {
-            gesdd(job, batch, m, n, a, results, threads).unwrap();
+            call!(backend, svd::gesdd(job, batch, m, n, a, results, threads)).unwrap();
         }
         result
     }
 }
 
-fn identity<W: Scalar<Real = f64>>(n: usize) -> Matrix<W> {
-    Matrix::new(n, n, |i, j| if i == j { W::ONE } else { W::ZERO })
+fn gesdd<T: Sample>() {
+    compare::<T>("gesdd", |ratios| residual::<T>(ratios, false));
 }
 
-/// Checks one matrix's results; returns its singular values in the scale of `a`.
-fn check<T: Sample>(
-    worst: &mut Worst,
-    shape: Shape,
-    kind: Kind,
-    a: &[T],
-    (s, u, vt): (&[Real<T>], &[T], &[T]),
-) -> Vec<f64> {
-    let exponent = -kind.exponent::<T>();
-    let Shape { m, n, .. } = shape;
-    let k = m.min(n);
-    let case = || format!("{} {kind:?} {shape:?}", T::NAME);
-    let s: Vec<f64> = s.iter().map(|&s| T::from_real(s).widen(exponent).re()).collect();
-    assert!(s.windows(2).all(|s| s[0] >= s[1]) && s.iter().all(|&s| s >= 0.0), "{} {s:?}", case());
-    if shape.job == SingularVectors::None {
-        return s;
-    }
-    let a = Matrix::widened(m, a, exponent);
-    let (u_cols, vt_rows) = shape.factors();
-    let u = Matrix::new(m, u_cols, |i, j| u[i + j * m].widen(0));
-    let vt = Matrix::new(vt_rows, n, |i, j| vt[i + j * vt_rows].widen(0));
-    let error = u.adjoint().times(&u).minus(&identity(u_cols)).norm();
-    worst.check(ratio::<T>(error, m, 1.0, 0), case);
-    let error = vt.times(&vt.adjoint()).minus(&identity(vt_rows)).norm();
-    worst.check(ratio::<T>(error, n, 1.0, 0), case);
-    if k > 0 {
-        let us = Matrix::new(m, k, |i, j| u.at(i, j).scale(s[j]));
-        let error = us.times(&Matrix::new(k, n, |i, j| vt.at(i, j))).minus(&a).norm();
-        worst.check(ratio::<T>(error, m.max(n), a.norm(), exponent), case);
-    }
-    s
+fn gesvd<T: Sample>() {
+    compare::<T>("gesvd", |ratios| residual::<T>(ratios, true));
 }
 
-fn residual<T: Sample + DivideAndConquer>() {
-    let mut worst = Worst::default();
-    let squares = ORDERS.iter().map(|&n| (n, n));
-    for (m, n) in squares.chain(RECTANGLES).chain([(160, 70), (70, 160)]) {
-        for kind in KINDS {
-            let a: Vec<T> = [1, 2]
-                .into_iter()
-                .flat_map(|seed| matrix::<T>(kind, m, n, seed).narrowed(kind.exponent::<T>()))
-                .collect();
-            for qr in [false, true] {
-                let mut values = Vec::new();
-                for job in [SingularVectors::All, SingularVectors::Thin, SingularVectors::None] {
-                    let shape = Shape { qr, job, batch: 2, m, n };
-                    let (u_cols, vt_rows) = shape.factors();
-                    let result = shape.decompose(&a, &Serial);
-                    assert_eq!(result.info, [0; 2], "{} {kind:?} {shape:?}", T::NAME);
-                    for b in 0..2 {
-                        let k = m.min(n);
-                        let part = |length: usize| b * length..(b + 1) * length;
-                        let parts = (
-                            &result.s[part(k)],
-                            &result.u[part(m * u_cols)],
-                            &result.vt[part(n * vt_rows)],
-                        );
-                        let a = &a[part(m * n)];
-                        values.push(check(&mut worst, shape, kind, a, parts));
+fn residual<T: Sample>(ratios: &mut Ratios, qr: bool) {
+    const JOBS: [SingularVectors; 3] =
+        [SingularVectors::All, SingularVectors::Thin, SingularVectors::None];
+    let shapes = sweep::shapes().into_iter().chain([(160, 70), (70, 160)]).collect();
+    for (m, n, kind, seeds) in sweep::batches_of(shapes) {
+        let exponent = kind.exponent::<T>();
+        let one = |&seed| matrix::<T>(kind, m, n, seed).narrowed::<T>(exponent);
+        let a: Vec<T> = seeds.iter().flat_map(one).collect();
+        ratios.met(kind);
+        for &backend in BACKENDS {
+            let shape = |job| Shape { qr, job, batch: seeds.len(), m, n };
+            let found = JOBS.map(|job| shape(job).decompose(backend, &a, &Serial));
+            for b in 0..seeds.len() {
+                let case = |job| move || format!("{kind:?} {job:?} {m} x {n}");
+                let matrix = Matrix::widened(m, &a[b * m * n..(b + 1) * m * n], -exponent);
+                let case_of = (backend, &matrix, -exponent);
+                let part = |k: usize| b * m.min(n)..b * m.min(n) + k;
+                let s = [0, 1, 2].map(|i: usize| &found[i].s[part(m.min(n))]);
+                for (job, found) in JOBS.into_iter().zip(&found) {
+                    let good = found.info[b] == 0 || backend != Backend::Native;
+                    assert!(good, "{}: {}", case(job)(), found.info[b]);
+                    if job != SingularVectors::None {
+                        check(ratios, case_of, shape(job), (b, found), case(job));
                     }
                 }
                 // The values alone are those that come with vectors.
-                let norm = Matrix::widened(m, &a, -kind.exponent::<T>()).norm();
-                for b in 0..2 {
-                    for (x, y) in values[b].iter().zip(&values[4 + b]) {
-                        let ratio =
-                            ratio::<T>((x - y).abs(), m.max(n), norm, -kind.exponent::<T>());
-                        worst.check(ratio, || format!("{} {kind:?} {m}x{n} values", T::NAME));
-                    }
-                }
+                check_values::<T>(ratios, case_of, s, case(SingularVectors::None));
             }
+        }
+    }
+    ratios.assert_every_kind();
+}
+
+/// A backend, and a matrix times two to a power.
+type Case<'a, T> = (Backend, &'a Matrix<<T as Sample>::Wide>, i32);
+
+/// Adds the ratios of matrix b of a batch.
+fn check<T: Sample>(
+    ratios: &mut Ratios,
+    (backend, a, exponent): Case<'_, T>,
+    shape: Shape,
+    (b, found): (usize, &Decomposed<T>),
+    case: impl Fn() -> String,
+) {
+    let (Shape { m, n, .. }, (u_cols, vt_rows)) = (shape, shape.factors());
+    let k = m.min(n);
+    let (u, vt) = (&found.u[b * m * u_cols..], &found.vt[b * vt_rows * n..]);
+    let u = Matrix::new(m, u_cols, |i, j| u[i + j * m].widen(0));
+    let vt = Matrix::new(vt_rows, n, |i, j| vt[i + j * vt_rows].widen(0));
+    ratios.add(backend, "UᴴU − I", departure::<T>(&u), &case);
+    ratios.add(backend, "V·Vᴴ − I", departure::<T>(&vt.adjoint()), &case);
+    if k > 0 {
+        let s = widened::<T>(&found.s[b * k..(b + 1) * k], exponent);
+        let us = Matrix::new(m, k, |i, j| u.at(i, j).scale(s[j]));
+        let error = us.times(&Matrix::new(k, n, |i, j| vt.at(i, j))).minus(a).norm();
+        let ratio = ratio::<T>(error, m.max(n), a.norm(), exponent);
+        ratios.add(backend, "U·S·Vᴴ − A", ratio, &case);
+    }
+}
+
+/// Adds how far the values alone are from those that come with all vectors, with those that come
+/// with some in between; all descend.
+fn check_values<T: Sample>(
+    ratios: &mut Ratios,
+    (backend, a, exponent): Case<'_, T>,
+    s: [&[Real<T>]; 3],
+    case: impl Fn() -> String,
+) {
+    let s = s.map(|s| widened::<T>(s, exponent));
+    for s in &s {
+        let descend = s.windows(2).all(|s| s[0] >= s[1]) && s.iter().all(|&s| s >= 0.0);
+        assert!(descend || backend != Backend::Native, "{} {s:?}", case());
+    }
+    let [all, thin, alone] = &s;
+    for (x, (y, z)) in alone.iter().zip(all.iter().zip(thin)) {
+        for error in [(x - y).abs(), (x - z).abs()] {
+            let ratio = ratio::<T>(error, a.rows.max(a.cols), a.norm(), exponent);
+            ratios.add(backend, "S − S alone", ratio, &case);
         }
     }
 }
 
-fn known_singular_values<T: Sample + DivideAndConquer>() {
+fn widened<T: Sample>(s: &[Real<T>], exponent: i32) -> Vec<f64> {
+    s.iter().map(|&s| T::from_real(s).widen(exponent).re()).collect()
+}
+
+fn known_singular_values<T: Sample>(backend: Backend) {
     for n in [1, 2, 3, 8, 40, 64, 100] {
         // Zero, the identity, a signed permutation of falling numbers, a single row and column.
         let size = n as f64;
@@ -168,7 +188,7 @@ fn known_singular_values<T: Sample + DivideAndConquer>() {
                     .map(|job| (qr, job))
             }) {
                 let shape = Shape { qr, job, batch: 1, m: n, n };
-                let result = shape.decompose(&a, &Serial);
+                let result = shape.decompose(backend, &a, &Serial);
                 assert_eq!(result.info, [0]);
                 for (s, x) in result.s.iter().zip(&expected) {
                     let error = (s.to_f64() - x).abs();
@@ -179,7 +199,7 @@ fn known_singular_values<T: Sample + DivideAndConquer>() {
     }
 }
 
-fn not_finite_gives_nan<T: Sample + DivideAndConquer>() {
+fn not_finite_gives_nan<T: Sample>(backend: Backend) {
     for (m, n) in [(1, 1), (3, 3), (5, 2), (2, 5), (70, 70)] {
         let clean: Vec<T> = (0..3)
             .flat_map(|seed| matrix::<T>(Kind::Random, m, n, seed).narrowed::<T>(0))
@@ -187,11 +207,11 @@ fn not_finite_gives_nan<T: Sample + DivideAndConquer>() {
         for qr in [false, true] {
             let shape = Shape { qr, job: SingularVectors::Thin, batch: 3, m, n };
             let (u_cols, vt_rows) = shape.factors();
-            let expected = shape.decompose(&clean, &Serial);
+            let expected = shape.decompose(backend, &clean, &Serial);
             for (at, bad) in [(0, f64::NAN), (m * n - 1, f64::INFINITY), (m * n / 2, f64::NAN)] {
                 let mut a = clean.clone();
                 a[m * n + at] = T::from_f64(bad);
-                let result = shape.decompose(&a, &Serial);
+                let result = shape.decompose(backend, &a, &Serial);
                 assert_eq!(result.info, [0, if qr { -5 } else { -4 }, 0]);
                 let part = |b: usize, length: usize| b * length..(b + 1) * length;
                 assert!(result.s[part(1, m.min(n))].iter().all(|&s| Scalar::is_nan(s)));
@@ -207,36 +227,22 @@ fn not_finite_gives_nan<T: Sample + DivideAndConquer>() {
     }
 }
 
-fn same_bits_everywhere<T: Sample + DivideAndConquer>() {
-    for (m, n, batch) in [(3, 3, 2000), (17, 9, 200), (9, 17, 200), (80, 70, 6)] {
+fn same_bits_everywhere<T: Sample>(backend: Backend) {
+    for (m, n, batch) in [(3, 3, 2000), (17, 9, 200), (9, 17, 200), (80, 70, 5)] {
         let one: Vec<T> = matrix::<T>(Kind::Random, m, n, 5).narrowed(0);
         let all = one.repeat(batch);
         for job in [SingularVectors::All, SingularVectors::None] {
             let shape = |batch| Shape { qr: false, job, batch, m, n };
-            let expected = shape(1).decompose(&one, &Serial);
+            let expected = shape(FEW).decompose(backend, &one.repeat(FEW), &Serial);
             for threads in [1, 2, 7] {
-                let result = shape(batch).decompose(&all, &Spawned(threads));
-                assert!(bits(&result.u) == bits(&expected.u).repeat(batch), "{threads} threads");
-                assert!(bits(&result.vt) == bits(&expected.vt).repeat(batch));
-                assert!(result.s == expected.s.repeat(batch));
+                let result = shape(batch).decompose(backend, &all, &Spawned(threads));
+                assert!(
+                    bits(&result.u) == bits(&expected.u).repeat(batch / FEW),
+                    "{threads} threads"
+                );
+                assert!(bits(&result.vt) == bits(&expected.vt).repeat(batch / FEW));
+                assert!(result.s == expected.s.repeat(batch / FEW));
             }
         }
     }
-}
-
-#[test]
-fn sizes_are_checked_before_anything_is_touched() {
-    let call = |m, n, a: &mut [f64], u: &mut [f64]| {
-        let (mut s, mut vt, mut info) = ([0.0; 2], [0.0; 4], [0; 1]);
-        let a = InOut { src: None, dst: a };
-        let results = Svd { s: &mut s, u, vt: &mut vt, info: &mut info };
-        gesdd(SingularVectors::Thin, 1, m, n, a, results, &Serial)
-    };
-    let (mut a, mut u) = ([1.0; 4], [0.0; 4]);
-    let large = 1 << 31;
-    let too_large = call(large, 0, &mut [], &mut []);
-    assert!(matches!(too_large, Err(Error::TooLarge { dimension: "m", .. })));
-    let short = call(2, 2, &mut a, &mut u[..3]);
-    assert!(matches!(short, Err(Error::Length { operand: "u", .. })));
-    assert_eq!(call(2, 2, &mut a, &mut u), Ok(()));
 }

@@ -1,18 +1,20 @@
 //! `gtsv` and `tridiagonal_solve_perturbed`: ‖A·X − B‖ / (‖A‖·‖X‖·ε).
 
 use lapax_core::Scalar;
-use lapax_cpu::tridiagonal::{Diagonals, gtsv, tridiagonal_solve_perturbed};
+use lapax_cpu::tridiagonal::{Diagonals, tridiagonal_solve_perturbed};
 use lapax_cpu::{InOut, Serial, Threads};
 
-use crate::kinds::{KINDS, Kind, ORDERS, matrix};
+use crate::backend::{BACKENDS, Backend, call};
+use crate::kinds::{Kind, matrix};
 use crate::matrix::{Matrix, ratio};
+use crate::ratios::compare;
 use crate::sample::{Sample, bits};
+use crate::sweep::{self, FEW};
 use crate::threads::Spawned;
-use crate::{Worst, for_each_scalar};
+use crate::{for_each_backend, for_each_scalar};
 
-for_each_scalar!(
-    residual,
-    perturbed_residual,
+for_each_scalar!(residual, perturbed_residual);
+for_each_backend!(
     singular_is_reported,
     nan_stays_in_its_matrix,
     same_bits_everywhere,
@@ -46,6 +48,7 @@ struct Solved<T> {
 }
 
 fn solve<T: Sample>(
+    backend: Backend,
     batch: usize,
     nrhs: usize,
     [dl, d, du]: &[Vec<T>; 3],
@@ -57,7 +60,9 @@ fn solve<T: Sample>(
     let mut info = vec![-1; batch];
     let [a, b, c] = [&mut dl, &mut d, &mut du].map(|dst| InOut { src: None, dst });
     let operand = InOut { src: None, dst: &mut x };
-    gtsv(batch, m, nrhs, Diagonals { dl: a, d: b, du: c }, operand, &mut info, threads).unwrap();
+    let diagonals = Diagonals { dl: a, d: b, du: c };
+    let infos = &mut info;
+    call!(backend, tridiagonal::gtsv(batch, m, nrhs, diagonals, operand, infos, threads)).unwrap();
     Solved { d, x, info }
 }
 
@@ -86,30 +91,36 @@ fn error_ratio<T: Sample>(a: &[Vec<T>; 3], b: &[T], x: &[T], exponent: i32) -> f
 }
 
 fn residual<T: Sample>() {
-    let mut worst = Worst::default();
-    for m in ORDERS {
-        for kind in KINDS {
+    compare::<T>("gtsv", |ratios| {
+        for (m, kind) in sweep::orders().into_iter().flat_map(sweep::kinds_of) {
             let exponent = kind.exponent::<T>();
             let a = diagonals::<T>(&matrix::<T>(kind, m, m, 1), exponent);
-            for nrhs in COLUMNS {
+            ratios.met(kind);
+            for (nrhs, &backend) in
+                COLUMNS.iter().flat_map(|&nrhs| BACKENDS.iter().map(move |b| (nrhs, b)))
+            {
                 let b: Vec<T> = matrix::<T>(Kind::Random, m, nrhs, 2).narrowed(exponent);
-                let solved = solve(1, nrhs, &a, &b, &Serial);
+                let few = sweep::few(m, nrhs);
+                let solved = solve(backend, few, nrhs, &three(&a, few), &b.repeat(few), &Serial);
+                let x = &solved.x[..m * nrhs];
+                let case = || format!("{kind:?} {m} x {nrhs}");
                 match usize::try_from(solved.info[0]).unwrap() {
-                    0 if solved.x.iter().all(|&x| Scalar::is_finite(x)) => {
-                        let ratio = error_ratio(&a, &b, &solved.x, exponent);
-                        worst.check(ratio, || format!("{} {kind:?} {m} × {nrhs}", T::NAME));
+                    0 if x.iter().all(|&x| Scalar::is_finite(x)) => {
+                        let ratio = error_ratio(&a, &b, x, exponent);
+                        ratios.add(backend, "A·X − B", ratio, case);
                     }
                     // Elimination of a singular matrix with rounding may overflow in the quotients.
-                    0 => assert!(singular(kind), "{} {kind:?} {m}: not finite", T::NAME),
+                    0 => assert!(singular(kind), "{backend:?} {}: not finite", case()),
                     i => {
-                        assert!(singular(kind), "{} {kind:?} {m}: info {i}", T::NAME);
-                        assert_eq!(solved.d[i - 1], T::ZERO);
-                        assert_eq!(bits(&solved.x), bits(&b));
+                        assert!(singular(kind), "{backend:?} {}: info {i}", case());
+                        assert!(backend != Backend::Native || solved.d[i - 1] == T::ZERO);
+                        assert!(backend != Backend::Native || bits(x) == bits(&b));
                     }
                 }
             }
         }
-    }
+        ratios.assert_every_kind();
+    });
 }
 
 /// Kinds whose tridiagonal part can be singular in T.
@@ -118,23 +129,27 @@ fn singular(kind: Kind) -> bool {
 }
 
 fn perturbed_residual<T: Sample>() {
-    let mut worst = Worst::default();
-    for m in ORDERS {
-        for kind in KINDS {
+    compare::<T>("tridiagonal_solve_perturbed", |ratios| {
+        for (m, kind) in sweep::orders().into_iter().flat_map(sweep::kinds_of) {
             let exponent = kind.exponent::<T>();
             let a = diagonals::<T>(&matrix::<T>(kind, m, m, 1), exponent);
+            ratios.met(kind);
             for nrhs in COLUMNS {
                 let b: Vec<T> = matrix::<T>(Kind::Random, m, nrhs, 2).narrowed(exponent);
-                let x = perturbed(1, nrhs, &a, &b, &Serial);
-                assert!(x.iter().all(|&x| Scalar::is_finite(x)), "{} {kind:?} {m}", T::NAME);
-                let ratio = error_ratio(&a, &b, &x, exponent);
-                worst.check(ratio, || format!("{} {kind:?} {m} × {nrhs}", T::NAME));
+                let few = sweep::few(m, nrhs);
+                let x = perturbed(few, nrhs, &three(&a, few), &b.repeat(few), &Serial);
+                let x = &x[..m * nrhs];
+                let case = || format!("{kind:?} {m} x {nrhs}");
+                assert!(x.iter().all(|&x| Scalar::is_finite(x)), "{}", case());
+                let ratio = error_ratio(&a, &b, x, exponent);
+                ratios.add(Backend::Native, "A·X − B", ratio, case);
             }
         }
-    }
+        ratios.assert_every_kind();
+    });
 }
 
-fn singular_is_reported<T: Sample>() {
+fn singular_is_reported<T: Sample>(backend: Backend) {
     for m in [1, 2, 5, 33] {
         for zero in 0..m {
             // Diagonal but for one zero: U's first zero is there.
@@ -142,7 +157,7 @@ fn singular_is_reported<T: Sample>() {
             d[zero] = T::ZERO;
             let a = [vec![T::ZERO; m], d, vec![T::ZERO; m]];
             let b = vec![T::ONE; m];
-            let solved = solve(1, 1, &a, &b, &Serial);
+            let solved = solve(backend, 1, 1, &a, &b, &Serial);
             assert_eq!(usize::try_from(solved.info[0]), Ok(zero + 1));
             assert_eq!(solved.x, b);
             let x = perturbed(1, 1, &a, &b, &Serial);
@@ -163,16 +178,16 @@ fn three<T: Sample>(a: &[Vec<T>; 3], times: usize) -> [Vec<T>; 3] {
     a.each_ref().map(|diagonal| diagonal.repeat(times))
 }
 
-fn nan_stays_in_its_matrix<T: Sample>() {
+fn nan_stays_in_its_matrix<T: Sample>(backend: Backend) {
     let (m, nrhs) = (6, 2);
     let a = diagonals::<T>(&matrix::<T>(Kind::Random, m, m, 1), 0);
     let b: Vec<T> = matrix::<T>(Kind::Random, m, nrhs, 2).narrowed(0);
-    let alone = solve(1, nrhs, &a, &b, &Serial);
+    let alone = solve(backend, 1, nrhs, &a, &b, &Serial);
     let alone_perturbed = perturbed(1, nrhs, &a, &b, &Serial);
     for diagonal in 0..3 {
         let mut batch = three(&a, 3);
         batch[diagonal][m + 2] = T::nan();
-        let solved = solve(3, nrhs, &batch, &b.repeat(3), &Serial);
+        let solved = solve(backend, 3, nrhs, &batch, &b.repeat(3), &Serial);
         let x = perturbed(3, nrhs, &batch, &b.repeat(3), &Serial);
         assert_eq!(solved.info, [0, 0, 0]);
         for (result, expected) in [(&solved.x, &alone.x), (&x, &alone_perturbed)] {
@@ -184,26 +199,29 @@ fn nan_stays_in_its_matrix<T: Sample>() {
     }
 }
 
-fn same_bits_everywhere<T: Sample>() {
+fn same_bits_everywhere<T: Sample>(backend: Backend) {
     for (m, nrhs, batch) in [(3, 1, 9000), (40, 3, 500)] {
         let a = diagonals::<T>(&matrix::<T>(Kind::Random, m, m, 1), 0);
         let b: Vec<T> = matrix::<T>(Kind::Random, m, nrhs, 2).narrowed(0);
-        let expected = bits(&solve(1, nrhs, &a, &b, &Serial).x).repeat(batch);
-        let expected_perturbed = bits(&perturbed(1, nrhs, &a, &b, &Serial)).repeat(batch);
+        let (few, few_b) = (three(&a, FEW), b.repeat(FEW));
+        let expected =
+            bits(&solve(backend, FEW, nrhs, &few, &few_b, &Serial).x).repeat(batch / FEW);
+        let expected_perturbed =
+            bits(&perturbed(FEW, nrhs, &few, &few_b, &Serial)).repeat(batch / FEW);
         let (a, b) = (three(&a, batch), b.repeat(batch));
         for threads in [1, 2, 7] {
             let threads = Spawned(threads);
-            assert!(bits(&solve(batch, nrhs, &a, &b, &threads).x) == expected);
+            assert!(bits(&solve(backend, batch, nrhs, &a, &b, &threads).x) == expected);
             assert!(bits(&perturbed(batch, nrhs, &a, &b, &threads)) == expected_perturbed);
         }
     }
 }
 
-fn aliased_or_not<T: Sample>() {
+fn aliased_or_not<T: Sample>(backend: Backend) {
     let (m, nrhs) = (9, 3);
     let a = diagonals::<T>(&matrix::<T>(Kind::Random, m, m, 1), 0);
     let b: Vec<T> = matrix::<T>(Kind::Random, m, nrhs, 2).narrowed(0);
-    let shared = solve(1, nrhs, &a, &b, &Serial);
+    let shared = solve(backend, 1, nrhs, &a, &b, &Serial);
     let mut copies = a.clone().map(|diagonal| vec![T::nan(); diagonal.len()]);
     let (mut x, mut info) = (vec![T::nan(); b.len()], [-1]);
     let [dl, d, du] = &mut copies;
@@ -213,7 +231,8 @@ fn aliased_or_not<T: Sample>() {
         du: InOut { src: Some(&a[2]), dst: du },
     };
     let operand = InOut { src: Some(&b), dst: &mut x };
-    gtsv(1, m, nrhs, diagonals, operand, &mut info, &Serial).unwrap();
+    let infos = &mut info;
+    call!(backend, tridiagonal::gtsv(1, m, nrhs, diagonals, operand, infos, &Serial)).unwrap();
     assert_eq!(bits(&x), bits(&shared.x));
     assert_eq!(info, [0]);
 }
@@ -221,8 +240,8 @@ fn aliased_or_not<T: Sample>() {
 #[test]
 fn empty_batches_and_matrices_are_nothing_to_do() {
     let none = [Vec::new(), Vec::new(), Vec::new()];
-    assert!(solve::<f64>(0, 1, &none, &[], &Serial).x.is_empty());
-    let solved = solve::<f64>(2, 1, &none, &[], &Serial);
+    assert!(solve::<f64>(Backend::Native, 0, 1, &none, &[], &Serial).x.is_empty());
+    let solved = solve::<f64>(Backend::Native, 2, 1, &none, &[], &Serial);
     assert_eq!(solved.info, [0, 0]);
     assert!(perturbed::<f64>(2, 3, &none, &[], &Serial).is_empty());
 }

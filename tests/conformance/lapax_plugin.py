@@ -1,29 +1,40 @@
-"""pytest plugin: JAX's tests, unchanged, with lapax installed (`-p lapax_plugin`)."""
+"""pytest plugin: JAX's tests, unchanged, with lapax installed (`-p lapax_plugin`).
+
+With the option `--lapax-takeover` jaxlib's own names are lapax's, too. Starts no backend before
+the tests do, some of which set the number of devices first.
+"""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import lapax
 
 
-def pytest_configure() -> None:
-    lapax.install()
-    _require_installed()
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--lapax-takeover", action="store_true", help="serve jaxlib's names")
 
 
-def pytest_report_header() -> str:
-    return f"lapax {lapax.__version__} installed in jax {jax.__version__}"
+def pytest_configure(config: pytest.Config) -> None:
+    lapax.install(takeover=config.getoption("--lapax-takeover"))
 
 
-def pytest_sessionfinish() -> None:
-    _require_installed()
+def pytest_report_header(config: pytest.Config) -> str:
+    how = ", takeover" if config.getoption("--lapax-takeover") else ""
+    return f"lapax {lapax.__version__} installed in jax {jax.__version__}{how}"
 
 
-def _require_installed() -> None:
-    """A program lowered now calls lapax: else the run would say nothing."""
-    program = jax.jit(jnp.linalg.solve).lower(jnp.eye(2), jnp.eye(2)).as_text()
-    if "@lapax.lapack_" not in program:
-        raise pytest.UsageError("lapax.install() has no effect: solve does not call lapax's getrf")
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A program called now computes on lapax: else the run would say nothing."""
+    if session.config.getoption("--lapax-takeover"):
+        out = jax.ShapeDtypeStruct((1, 1), np.float32), jax.ShapeDtypeStruct((), np.int32)
+        call = jax.ffi.ffi_call("lapack_spotrf_ffi", out)
+        nan = np.full((1, 1), np.nan, np.float32)
+        served = int(call(nan, uplo=np.uint8(ord("L")))[1]) == 1  # jaxlib's OpenBLAS says 0.
+    else:
+        served = "@lapax.lapack_" in jax.jit(jnp.linalg.inv).lower(jnp.eye(2)).as_text()
+    if not served:
+        raise pytest.UsageError("lapax.install() has no effect")

@@ -1,40 +1,57 @@
 """Runs JAX's own linear-algebra tests under stock JAX and under lapax and compares test by test.
 
-    python tests/conformance/run.py JAX_CHECKOUT/tests --results FOLDER
+    python tests/conformance/run.py JAX_CHECKOUT/tests --results FOLDER [--sweep] [--only FILE]
 
-needs absl-py, hypothesis and pytest beside lapax. Each of the four runs (stock and lapax, x32 and
-x64) takes some minutes and leaves a JUnit file in FOLDER; a file that is there is not made again.
-Writes docs/jax-conformance.md; exits with 1 where an outcome differs from stock JAX's.
+needs absl-py, hypothesis and pytest beside lapax. Each run (a file, stock or lapax, x32 or x64)
+takes from seconds to ten minutes and leaves a JUnit file in FOLDER; one that is there is not made
+again. --sweep adds linalg_test with 100 generated cases per test under lapax, an hour or more;
+stock JAX then runs what failed. Writes docs/jax-conformance.md unless --only; exits with 1 where
+a test that stock JAX passes fails, but for those in exceptions.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import collections
-import itertools
 import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping
-from importlib import metadata
+from dataclasses import dataclass
 from pathlib import Path
 
+import report
+
 HERE = Path(__file__).resolve().parent
-REPORT = HERE.parent.parent / "docs" / "jax-conformance.md"
-FILE = "linalg_test.py"
-GENERATED_CASES = "10"
+PAGE = HERE.parent.parent / "docs" / "jax-conformance.md"
+EXCEPTIONS = HERE / "exceptions.md"
 
-# The tests of what lapax computes and of what JAX builds on it, by how their names begin.
-COVERED = {
-    "triangular solve": ("testTriangularSolve", "testSolveTriangular"),
-    "Cholesky": ("testCholesky", "testChoSolve"),
-    "LU: factors, solve": ("testLu", "testSolve", "testTensorsolve"),
-    "LU: det, slogdet": ("testDet", "testSlogdet"),
-    "LU: inv, matrix_power, expm": ("testInv", "testTensorinv", "testMatrixPower", "testExpm"),
+FILES = {
+    "svd_test": (),
+    "eigh_test": (),
+    "linalg_sharding_test": (),
+    "export_back_compat_test": ("--lapax-takeover",),
+    "linalg_test": (),
 }
+"""The test files, cheap ones first, and what the run under lapax needs."""
 
-Outcomes = Mapping[str, str]
+CASES, SWEEP = 10, 100
+"""JAX_NUM_GENERATED_CASES: JAX's default, and that of the sweep over linalg_test."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One file under one engine in one mode."""
+
+    file: str
+    engine: str
+    bits: str
+    cases: int = CASES
+
+    @property
+    def junit(self) -> str:
+        """The name of its JUnit file."""
+        cases = "" if self.cases == CASES else f"-{self.cases}"
+        return f"{self.engine}-{self.file}-{self.bits}{cases}.xml"
 
 
 def main() -> int:
@@ -42,53 +59,64 @@ def main() -> int:
     parser.add_argument("tests", type=Path, help="the folder tests/ of a JAX checkout")
     parser.add_argument("--results", type=Path, required=True, help="folder of the JUnit files")
     parser.add_argument("--revision", default="unknown", help="of the checkout, for the page")
-    parser.add_argument("--workers", default="0", help="pytest-xdist's processes; none by default")
+    parser.add_argument("--only", choices=FILES, help="run one file and write no page")
+    parser.add_argument("--sweep", action="store_true", help=f"linalg_test with {SWEEP} cases too")
     options = parser.parse_args()
     options.results.mkdir(parents=True, exist_ok=True)
-    runs = {
-        (engine, bits): outcomes(
-            options.tests / FILE, engine, bits, options.results, options.workers
-        )
-        for bits in ("x32", "x64")
-        for engine in ("stock", "lapax")
-    }
-    text, differing = report(runs, options.revision)
-    REPORT.write_text(text, encoding="utf-8")
+    tables = []
+    for file in [options.only] if options.only else FILES:
+        for bits in ("x32", "x64"):
+            stock, ours = (
+                outcomes(options, Run(file, engine, bits)) for engine in ("stock", "lapax")
+            )
+            tables.append(report.Table(file, bits, CASES, stock, ours))
+    if options.sweep:
+        tables += [sweep(options, bits) for bits in ("x32", "x64")]
+    text = report.page(tables, options.revision, EXCEPTIONS.read_text(encoding="utf-8"))
+    if not options.only:
+        PAGE.write_text(text, encoding="utf-8")
     print(text)
-    return 1 if differing else 0
+    return 1 if report.unexplained(tables, EXCEPTIONS.read_text(encoding="utf-8")) else 0
 
 
-def outcomes(file: Path, engine: str, bits: str, results: Path, workers: str) -> dict[str, str]:
-    """Test name → outcome; runs the tests unless their results exist."""
-    junit = results / f"{engine}-{bits}.xml"
+def sweep(options: argparse.Namespace, bits: str) -> report.Table:
+    """linalg_test with many cases under lapax; of stock JAX, what failed there."""
+    ours = outcomes(options, Run("linalg_test", "lapax", bits, SWEEP))
+    failed = [test.replace(".", "::") for test, what in ours.items() if what in report.BAD]
+    run = Run("linalg_test", "stock", bits, SWEEP)
+    stock = outcomes(options, run, failed) if failed else {}
+    return report.Table(
+        "linalg_test", bits, SWEEP, {**ours, **dict.fromkeys(ours, "not run"), **stock}, ours
+    )
+
+
+def outcomes(
+    options: argparse.Namespace, run: Run, tests: list[str] | None = None
+) -> dict[str, str]:
+    """Test → outcome; runs the file, or only `tests` of it, unless the results exist."""
+    junit = options.results / run.junit
     if not junit.exists():
-        print(f"running {file.name} under {engine}, {bits}", file=sys.stderr, flush=True)
+        print(f"running {run.junit}", file=sys.stderr, flush=True)
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        command += ["--rootdir", str(file.parent), "--junitxml", str(junit.resolve())]
-        command += ["-k", " or ".join(itertools.chain(*COVERED.values()))]
-        command += ["-n", workers] if workers != "0" else []
-        command += ["-p", "lapax_plugin"] if engine == "lapax" else []
+        command += ["--rootdir", str(options.tests), "--junitxml", str(junit.resolve())]
+        if run.engine == "lapax":
+            command += ["-p", "lapax_plugin", *FILES[run.file]]
+        command += [f"{run.file}.py::{test}" for test in tests] if tests else [f"{run.file}.py"]
         environment = os.environ | {
-            "JAX_ENABLE_X64": str(int(bits == "x64")),
-            "JAX_NUM_GENERATED_CASES": GENERATED_CASES,
+            "JAX_ENABLE_X64": str(int(run.bits == "x64")),
+            "JAX_NUM_GENERATED_CASES": str(run.cases),
             "JAX_PLATFORMS": "cpu",
             "PYTHONPATH": os.pathsep.join(filter(None, (str(HERE), os.getenv("PYTHONPATH")))),
         }
-        status = subprocess.run([*command, file.name], cwd=file.parent, env=environment).returncode
+        status = subprocess.run(command, cwd=options.tests, env=environment).returncode
         if status not in (0, 1):  # 1: some test failed, which is a result.
-            raise SystemExit(f"pytest ended with status {status} under {engine}, {bits}")
+            raise SystemExit(f"pytest ended with status {status}: {' '.join(command)}")
     cases = ElementTree.parse(junit).iter("testcase")
     # Only the class: what stands before it depends on where pytest was started.
     return {
         f"{str(case.get('classname')).rpartition('.')[2]}.{case.get('name')}": outcome(case)
         for case in cases
-        if family(str(case.get("name")))
     }
-
-
-def family(method: str) -> str | None:
-    """What a test method is about; None where lapax has no part in it."""
-    return next((what for what, names in COVERED.items() if method.startswith(names)), None)
 
 
 def outcome(case: ElementTree.Element) -> str:
@@ -99,65 +127,6 @@ def outcome(case: ElementTree.Element) -> str:
         if child.tag in ("failure", "error"):
             return {"failure": "failed", "error": "error"}[child.tag]
     return "passed"
-
-
-def report(runs: Mapping[tuple[str, str], Outcomes], revision: str) -> tuple[str, list[str]]:
-    """The page, and the tests whose outcome differs from stock JAX's."""
-    counts, differing = [], []
-    for bits in ("x32", "x64"):
-        stock, ours = runs["stock", bits], runs["lapax", bits]
-        tests = sorted(stock.keys() | ours.keys())
-        for what in (*COVERED, "all"):
-            chosen = [t for t in tests if what in ("all", family(t.rpartition(".")[2]))]
-            counts.append(f"| {bits} | {what} | {tally(stock, chosen)} | {tally(ours, chosen)} |")
-        differing += [
-            f"- {bits} `{test}`: stock {stock.get(test)}, lapax {ours.get(test)}"
-            for test in tests
-            if stock.get(test) != ours.get(test)
-        ]
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("jax", "jaxlib", "lapax"))
-    lines = [
-        "`python tests/conformance/run.py JAX_CHECKOUT/tests --results FOLDER` wrote this page.",
-        "",
-        "# JAX's own tests under lapax",
-        "",
-        f"The tests of `tests/{FILE}` of the JAX repository (revision {revision}) that reach what "
-        f"lapax computes, unchanged, {GENERATED_CASES} generated cases per test, on the CPU, with "
-        f"{versions}: once under stock JAX and once after `lapax.install()`.",
-        "",
-        "| mode | tests | stock JAX | lapax |",
-        "|---|---|---|---|",
-        *counts,
-        "",
-        "Skipped by JAX itself, under stock JAX and under lapax, with its reason:",
-        "",
-        *skips(runs),
-        "",
-        f"Tests whose outcome differs: {len(differing)}.",
-        *differing,
-    ]
-    return "\n".join(lines) + "\n", differing
-
-
-def skips(runs: Mapping[tuple[str, str], Outcomes]) -> list[str]:
-    """A line for each skipped test method and reason, with the counts of the four runs."""
-    found: dict[tuple[str, str], collections.Counter[str]] = {}
-    for (engine, bits), run in runs.items():
-        for test, result in run.items():
-            if result.startswith("skipped"):
-                method = test.rpartition(".")[2].rstrip("0123456789")
-                count = found.setdefault((method, result), collections.Counter())
-                count[f"{engine} {bits}"] += 1
-    return [
-        f"- `{method}`: {result}: " + ", ".join(f"{run} {count}" for run, count in counts.items())
-        for (method, result), counts in found.items()
-    ]
-
-
-def tally(run: Outcomes, tests: list[str]) -> str:
-    """How many of the tests had which outcome, without the reasons."""
-    found = collections.Counter(run.get(test, "missing").partition(" ")[0] for test in tests)
-    return ", ".join(f"{count} {word}" for word, count in found.most_common())
 
 
 if __name__ == "__main__":

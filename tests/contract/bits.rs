@@ -112,7 +112,7 @@ fn take(single: &mut Operand, batch: &Operand, index: usize) {
             }
         };
     }
-    copy!(F32: f32, F64: f64, C64: Complex<f32>, C128: Complex<f64>, I32: i32);
+    copy!(F32: f32, F64: f64, C64: Complex<f32>, C128: Complex<f64>, I32: i32, I64: i64);
 }
 
 #[test]
@@ -121,6 +121,10 @@ fn a_spoilt_matrix_leaves_its_neighbours_alone() {
         for mut case in variant.cases(&[5], SMALL) {
             let results = case.results(&Host::new());
             for arg in 0..case.plan.args.len() {
+                // An index that is none is misuse, and refused.
+                if variant.op.family == "sparse" && (1..3).contains(&arg) {
+                    continue;
+                }
                 for all in [false, true] {
                     let mut spoilt = case.clone();
                     spoil(&mut spoilt.plan.args[arg], all);
@@ -149,6 +153,7 @@ fn spoil(operand: &mut Operand, all: bool) {
         DataType::C64 => operand.values_mut()[part].fill(Complex::new(f32::NAN, 1.0)),
         DataType::C128 => operand.values_mut()[part].fill(Complex::new(1.0, f64::NAN)),
         DataType::I32 => operand.values_mut()[part].fill(-7_i32),
+        DataType::I64 => operand.values_mut()[part].fill(-7_i64),
         other => panic!("say here what spoils {other}"),
     }
 }

@@ -179,6 +179,27 @@ impl Variant {
         choices
     }
 
+    /// Arguments of these shapes on which the operation succeeds.
+    pub(crate) fn arguments(&self, shapes: &[Shape], dims: &[i64]) -> Vec<Operand> {
+        let args = self.signature.args.iter().zip(shapes);
+        let dim = |name: &str| {
+            let index = self.signature.dims.iter().position(|dim| dim.name == name);
+            dims[index.expect("a dimension of this name")]
+        };
+        args.map(|(arg, shape)| match (self.op.family, arg.name) {
+            // Without columns, rows have no entries; else all columns have some.
+            ("sparse", "indptr") => {
+                let most = if dim("k") == 0 { 0 } else { dim("nnz") };
+                numbers(shape, |i| (i64::try_from(i).unwrap() % dim("p").max(1)).min(most))
+            }
+            ("sparse", "indices") => {
+                numbers(shape, |i| i64::try_from(i).unwrap() % dim("k").max(1))
+            }
+            _ => sane(shape, arg.dims.len()),
+        })
+        .collect()
+    }
+
     /// A right call: the results' shapes are those that the signature infers.
     pub(crate) fn case(&self, leading: &[i64], free: &[i64], attrs: Vec<(String, Attr)>) -> Case {
         let (dims, _) = self.complete(free, &attrs);
@@ -202,8 +223,7 @@ impl Variant {
             self.signature.check(&given).expect("a right call")
         });
         assert_eq!(rets, self.signature.rets.iter().map(shape).collect::<Vec<_>>());
-        let own = self.signature.args.iter().map(|arg| arg.dims.len());
-        let args = args.iter().zip(own).map(|(shape, own)| sane(shape, own)).collect();
+        let args = self.arguments(&args, &dims);
         let rets = rets.iter().map(|shape| Operand::unwritten(shape.dtype, &shape.dims)).collect();
         let plan = Plan { args, rets, attrs, shared: Vec::new() };
         Case { variant: *self, dims, leading: leading.to_vec(), plan }
@@ -286,7 +306,17 @@ pub(crate) fn sane(shape: &Shape, own: usize) -> Operand {
             let entry = |j: usize| if j == 0 { 0 } else { i32::from(short(j) + 1).min(last) };
             Operand::new(dims, |i| entry(i % problem))
         }
+        DataType::I64 => Operand::new(dims, |i| i64::from(entry(i).0)),
         other => panic!("say here what a sane argument of {other} is"),
+    }
+}
+
+/// Integers of the shape's type.
+fn numbers(shape: &Shape, number: impl Fn(usize) -> i64) -> Operand {
+    match shape.dtype {
+        DataType::I32 => Operand::new(&shape.dims, |i| i32::try_from(number(i)).unwrap()),
+        DataType::I64 => Operand::new(&shape.dims, number),
+        other => panic!("an index of {other}"),
     }
 }
 
@@ -298,7 +328,7 @@ fn short(index: usize) -> i16 {
 pub(crate) fn width(dtype: DataType) -> usize {
     match dtype {
         DataType::I32 | DataType::F32 => 4,
-        DataType::F64 | DataType::C64 => 8,
+        DataType::F64 | DataType::C64 | DataType::I64 => 8,
         DataType::C128 => 16,
         other => panic!("say here how many bytes {other} has"),
     }

@@ -5,6 +5,7 @@
 //! `LAPAX_BLESS=1 cargo test --test contract` rewrites the golden files.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail where it stands")]
 
+mod backend;
 mod bits;
 mod case;
 mod exports;
@@ -13,6 +14,7 @@ mod inference;
 mod plan;
 mod right;
 mod sizes;
+mod sparse;
 mod table;
 mod wrong;
 

@@ -65,12 +65,13 @@ fn every_target_has_what_users_need() {
         let first = op.doc.lines().next().unwrap_or_default().trim();
         assert!(first.len() > 20 && first.ends_with('.'), "{}: {first:?} is no sentence", op.name);
         assert!(!op.family.is_empty());
-        let dtypes: HashSet<_> = target.signatures.iter().map(|it| it.args[0].dtype).collect();
+        let dtypes = |it: &&xla_ffi::Signature| it.args.iter().map(|arg| arg.dtype).collect();
+        let dtypes: HashSet<Vec<_>> = target.signatures.iter().map(dtypes).collect();
         assert_eq!(dtypes.len(), target.signatures.len(), "{}: a type twice", target.name);
         for signature in target.signatures {
             let first = target.signatures[0];
-            let names = |operands: &[xla_ffi::Operand]| -> Vec<(&str, Vec<usize>)> {
-                operands.iter().map(|it| (it.name, it.dims.to_vec())).collect()
+            let names = |operands: &[xla_ffi::Operand]| -> Vec<(&str, Vec<usize>, bool)> {
+                operands.iter().map(|it| (it.name, it.dims.to_vec(), it.optional)).collect()
             };
             // Names and shapes do not depend on the element type.
             assert_eq!(names(signature.args), names(first.args), "{}", target.name);

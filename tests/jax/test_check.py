@@ -8,7 +8,7 @@ import lapax
 from lapax import check
 
 VARIANTS = [(target, dtype) for target in lapax.targets("cpu") for dtype in target.dtypes]
-NUMPY = {"i32": np.int32, "f32": np.float32, "f64": np.float64}
+NUMPY = {"i32": np.int32, "i64": np.int64, "f32": np.float32, "f64": np.float64}
 NUMPY |= {"c64": np.complex64, "c128": np.complex128}
 
 

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.experimental import sparse
 from jax.interpreters import batching, mlir
 
 import lapax
@@ -92,17 +91,11 @@ def test_pivots_to_permutation_without_a_loop():
     assert got.dtype == expected.dtype
 
 
-def test_what_lapax_does_not_serve_stays_with_jaxlib():
-    a = np.eye(3, dtype=np.float32)
-    served = {target.name for target in lapax.targets("cpu")}
-    matrix = sparse.BCSR.fromdense(2 * a)
+def test_what_lapax_does_not_serve_stays_with_jax():
+    a = np.eye(3, dtype=np.float16)
     with lapax.installed():
-        (call,) = custom_calls(lambda x: matrix @ x, a[0])
-        half = custom_calls(lambda x: jax.lax.linalg.triangular_solve(x, x), a.astype(np.float16))
-        np.testing.assert_array_equal(matrix @ a[0], [2, 0, 0])
-    assert call not in served
-    assert not call.startswith("lapax.")
-    assert half == []
+        assert custom_calls(lambda x: jax.lax.linalg.triangular_solve(x, x), a) == []
+        np.testing.assert_array_equal(jax.lax.linalg.triangular_solve(a, a), a)
 
 
 def test_a_call_by_name_is_not_renamed():
@@ -190,7 +183,7 @@ def test_a_rule_set_by_somebody_else_survives_uninstall():
     try:
         assert private.lowering_entry(primitive, "cpu") is theirs
     finally:
-        private.restore_lowering(primitive, "cpu", theirs, stock)
+        mlir._platform_specific_lowerings["cpu"][primitive] = stock
 
 
 def test_a_failing_install_changes_nothing(monkeypatch):

@@ -33,9 +33,12 @@ fn structure(declaration: &Declaration) -> TokenStream {
     let Declaration { attributes, visibility, name, dims, args, attrs, rets, .. } = declaration;
     let generics = with_lifetime(declaration);
     let (_, _, where_clause) = generics.split_for_impl();
-    let dims = dims.iter().map(|dim| {
+    let dims = dims.iter().enumerate().map(|(index, dim)| {
         let doc = match &dim.formula {
             Some(formula) => format!("Dimension `{} = {}`.", dim.name, text(formula)),
+            None if optional_dim(declaration, index) => {
+                format!("Dimension `{}`; 1 where it is missing.", dim.name)
+            }
             None => format!("Dimension `{}`.", dim.name),
         };
         let name = &dim.name;
@@ -152,6 +155,7 @@ fn signature(declaration: &Declaration) -> TokenStream {
 
 fn operand(operand: &Operand) -> TokenStream {
     let (name, element, dims) = (operand.name.to_string(), &operand.element, &operand.dims);
+    let optional = operand.optional;
     let alias = match operand.alias {
         Some(index) => quote!(::core::option::Option::Some(#index)),
         None => quote!(::core::option::Option::None),
@@ -161,6 +165,7 @@ fn operand(operand: &Operand) -> TokenStream {
             name: #name,
             dtype: <#element as ::xla_ffi::Element>::DTYPE,
             dims: &[#(#dims),*],
+            optional: #optional,
             alias: #alias,
         }
     }
@@ -195,13 +200,15 @@ fn decode(declaration: &Declaration) -> TokenStream {
     let Declaration { dims, args, attrs, rets, requirements, .. } = declaration;
     let (arg_count, ret_count) = (args.len(), rets.len());
     let mut bound = vec![false; dims.len()];
-    let read_args = args.iter().enumerate().map(|(index, arg)| {
-        read_operand(declaration, arg, &quote!(frame.arg), index, "arg", &mut bound)
-    });
+    let read_args = args
+        .iter()
+        .enumerate()
+        .map(|(index, arg)| read_operand(declaration, arg, index, "arg", &mut bound));
     let read_args: Vec<_> = read_args.collect();
-    let read_rets = rets.iter().enumerate().map(|(index, ret)| {
-        read_operand(declaration, ret, &quote!(frame.ret), index, "ret", &mut bound)
-    });
+    let read_rets = rets
+        .iter()
+        .enumerate()
+        .map(|(index, ret)| read_operand(declaration, ret, index, "ret", &mut bound));
     let read_rets: Vec<_> = read_rets.collect();
     let read_attrs = attrs.iter().map(|attr| {
         let (name, key) = (&attr.name, attr.name.to_string());
@@ -228,8 +235,13 @@ fn decode(declaration: &Declaration) -> TokenStream {
         let condition = &requirement.condition;
         quote!(if !(#condition) { return ::core::option::Option::None; })
     });
-    let sizes = dims.iter().map(|dim| {
+    let sizes = dims.iter().enumerate().map(|(index, dim)| {
         let name = &dim.name;
+        if optional_dim(declaration, index) {
+            return quote!(let #name = usize::try_from(
+                if #name == ::xla_ffi::MISSING { 1 } else { #name }
+            ).ok()?;);
+        }
         quote!(let #name = usize::try_from(#name).ok()?;)
     });
     let arg_fields = args.iter().enumerate().filter_map(|(index, arg)| {
@@ -287,12 +299,12 @@ fn decode(declaration: &Declaration) -> TokenStream {
 fn read_operand(
     declaration: &Declaration,
     operand: &Operand,
-    source: &TokenStream,
     index: usize,
     prefix: &str,
     bound: &mut [bool],
 ) -> TokenStream {
     let raw = format_ident!("{prefix}{index}");
+    let read = format_ident!("{prefix}{}", if operand.optional { "_or_less" } else { "" });
     let (element, rank) = (&operand.element, operand.dims.len());
     let dims = operand.dims.iter().enumerate().map(|(position, dim)| {
         let name = &declaration.dims[*dim].name;
@@ -305,7 +317,7 @@ fn read_operand(
     });
     let dims: Vec<_> = dims.collect();
     quote! {
-        let #raw = #source::<#element, #rank>(#index, &mut leading)?;
+        let #raw = frame.#read::<#element, #rank>(#index, &mut leading)?;
         #(#dims)*
     }
 }
@@ -326,6 +338,12 @@ fn dim_list(declaration: &Declaration, operand: &Operand) -> TokenStream {
     quote!([#(#names),*])
 }
 
+/// Whether a dimension may be missing; then it is so in all operands that have it.
+fn optional_dim(declaration: &Declaration, dim: usize) -> bool {
+    let mut operands = declaration.args.iter().chain(&declaration.rets);
+    operands.any(|operand| operand.optional && operand.dims.ends_with(&[dim]))
+}
+
 fn shared_by(rets: &[Operand], argument: usize) -> Option<&Operand> {
     rets.iter().find(|ret| ret.alias == Some(argument))
 }
@@ -338,7 +356,8 @@ fn attr_type(attr: &Attr) -> TokenStream {
 fn operand_text(declaration: &Declaration, operand: &Operand) -> String {
     let dims: Vec<String> =
         operand.dims.iter().map(|dim| declaration.dims[*dim].name.to_string()).collect();
-    format!("{}: {} [{}]", operand.name, text(&operand.element), dims.join(", "))
+    let mark = if operand.optional { "?" } else { "" };
+    format!("{}: {} [{}{mark}]", operand.name, text(&operand.element), dims.join(", "))
 }
 
 /// The declared generics with `'f` in front and `Element` demanded of every generic element type.

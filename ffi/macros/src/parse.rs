@@ -5,7 +5,7 @@
 //!     dims    { m, n, k = min(m, n) }
 //!     args    { a: T [m, n] }
 //!     attrs   { uplo: Uplo as u8, size: Option<i32> }
-//!     rets    { lu: T [m, n] = a, info: i32 [] }
+//!     rets    { lu: T [m, n] = a, info: i32 [] }      // or [m, n?]: n may be missing, as if it were 1
 //!     require { p >= k => "why" }
 //! }
 //! ```
@@ -41,6 +41,8 @@ pub(crate) struct Operand {
     pub(crate) element: Type,
     /// Indices into `Declaration::dims`.
     pub(crate) dims: Vec<usize>,
+    /// Whether the last of them may be missing.
+    pub(crate) optional: bool,
     /// For a result: the argument whose memory it may share.
     pub(crate) alias: Option<usize>,
 }
@@ -89,8 +91,14 @@ struct Sections {
 struct RawOperand {
     name: Ident,
     element: Type,
-    dims: Vec<Ident>,
+    dims: Vec<DimUse>,
     alias: Option<Ident>,
+}
+
+/// `n`, or `n?` for a dimension that may be missing.
+struct DimUse {
+    name: Ident,
+    optional: bool,
 }
 
 impl Sections {
@@ -161,6 +169,7 @@ impl Sections {
                 return Err(Error::new(dim.name.span(), message));
             }
         }
+        refuse_fixed_optionals(&dims, &resolved_args, &resolved_rets, &requirements)?;
         // XLA hands a handler its attributes sorted by name.
         attrs.sort_by_key(|attr| attr.name.to_string());
         Ok(Declaration {
@@ -180,7 +189,12 @@ impl Sections {
 impl RawOperand {
     fn resolve(&self, dims: &[Dim], args: &[RawOperand]) -> Result<Operand> {
         let mut indices = Vec::new();
-        for name in &self.dims {
+        let mut optional = false;
+        for DimUse { name, optional: may_be_missing } in &self.dims {
+            if optional {
+                return Err(Error::new(name.span(), "only the last dimension may be optional"));
+            }
+            optional = *may_be_missing;
             let index = dims.iter().position(|dim| dim.name == *name).ok_or_else(|| {
                 Error::new(name.span(), format!("`{name}` is not among the declared dims"))
             })?;
@@ -192,7 +206,8 @@ impl RawOperand {
                 Error::new(name.span(), format!("`{name}` is not among the arguments"))
             })?),
         };
-        Ok(Operand { name: self.name.clone(), element: self.element.clone(), dims: indices, alias })
+        let (name, element) = (self.name.clone(), self.element.clone());
+        Ok(Operand { name, element, dims: indices, optional, alias })
     }
 }
 
@@ -204,6 +219,13 @@ impl Parse for Dim {
             None => None,
         };
         Ok(Dim { name, formula })
+    }
+}
+
+impl Parse for DimUse {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let name = input.parse()?;
+        Ok(DimUse { name, optional: input.parse::<Option<Token![?]>>()?.is_some() })
     }
 }
 
@@ -292,6 +314,36 @@ fn option_argument(written: &Type) -> Option<Type> {
         Some(GenericArgument::Type(inner)) => Some(inner.clone()),
         _ => None,
     }
+}
+
+/// A dimension that may be missing is so in all operands that have it, and nothing is computed from
+/// it. The first operand tells how many leading dimensions there are, so it has none.
+fn refuse_fixed_optionals(
+    dims: &[Dim],
+    args: &[Operand],
+    rets: &[Operand],
+    requirements: &[Requirement],
+) -> Result<()> {
+    let operands = || args.iter().chain(rets);
+    if let Some(first) = operands().next().filter(|first| first.optional) {
+        return Err(Error::new(first.name.span(), "the first operand has a fixed rank"));
+    }
+    for (index, dim) in dims.iter().enumerate() {
+        let is_optional = |operand: &&Operand| operand.optional && operand.dims.ends_with(&[index]);
+        if !operands().any(|operand| is_optional(&operand)) {
+            continue;
+        }
+        let uses = operands().filter(|operand| operand.dims.contains(&index));
+        let formulas = dims.iter().filter_map(|dim| dim.formula.as_ref());
+        let mut expressions = formulas.chain(requirements.iter().map(|rule| &rule.condition));
+        let once = |operand: &Operand| operand.dims.iter().filter(|it| **it == index).count() == 1;
+        let fixed = uses.clone().any(|operand| !is_optional(&operand) || !once(operand));
+        if fixed || dim.formula.is_some() || expressions.any(|it| mentions(it, &dim.name)) {
+            let message = format!("`{}` is optional here and not elsewhere", dim.name);
+            return Err(Error::new(dim.name.span(), message));
+        }
+    }
+    Ok(())
 }
 
 fn refuse_duplicates<'a>(names: impl Iterator<Item = &'a Ident>) -> Result<()> {

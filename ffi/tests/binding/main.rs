@@ -3,9 +3,12 @@
 
 mod accepted;
 mod agreement;
+mod futures;
 mod host;
+mod optional;
 mod panics;
 mod plan;
 mod pool;
+mod promises;
 mod refused;
 mod sample;

@@ -29,7 +29,7 @@ impl Handler for AnyBody {
     const NAME: &'static str = "any";
     const SIGNATURES: &'static [&'static Signature] = &[Anything::SIGNATURE];
 
-    fn call<'f>(frame: Frame<'f>, context: &Context<'f>) -> Outcome {
+    fn call<'f>(frame: Frame<'f>, context: &Context<'f>) -> Outcome<'f> {
         let Some(_) = Anything::decode(frame) else { return Outcome::Mismatch };
         let body = BODY.take().expect("a body");
         Outcome::Done(body(context))

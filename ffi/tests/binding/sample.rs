@@ -58,14 +58,14 @@ impl Handler for SampleHandler {
     const SIGNATURES: &'static [&'static Signature] =
         &[Sample::<f32>::SIGNATURE, Sample::<Complex<f64>>::SIGNATURE];
 
-    fn call<'f>(frame: Frame<'f>, _: &Context<'f>) -> Outcome {
-        if frame.first_dtype() == Some(f32::DTYPE) { run::<f32>(frame) } else { run::<C128>(frame) }
+    fn call<'f>(frame: Frame<'f>, _: &Context<'f>) -> Outcome<'f> {
+        if frame.arg_dtype(0) == Some(f32::DTYPE) { run::<f32>(frame) } else { run::<C128>(frame) }
     }
 }
 
 pub(crate) type C128 = Complex<f64>;
 
-fn run<T: Element + Add<Output = T>>(frame: Frame<'_>) -> Outcome {
+fn run<T: Element + Add<Output = T>>(frame: Frame<'_>) -> Outcome<'_> {
     let Some(call) = Sample::<T>::decode(frame) else { return Outcome::Mismatch };
     assert_eq!(attrs(&call), ATTRS, "the attributes of `right`");
     assert_eq!(call.piv.len(), call.batch * call.k);

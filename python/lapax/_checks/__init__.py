@@ -10,6 +10,7 @@ from lapax._checks import (
     lu,
     qr,
     schur,
+    sparse,
     svd,
     triangular,
     tridiagonal,
@@ -27,5 +28,6 @@ CHECKS: dict[str, Check] = (
     | hessenberg.CHECKS
     | eigh.CHECKS
     | svd.CHECKS
+    | sparse.CHECKS
 )
 """The check of each op, keyed by the op's name in the table of targets."""

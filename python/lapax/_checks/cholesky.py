@@ -46,6 +46,24 @@ def _potrf_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> A
     return unless(untouched & (info == 0), scaled(error, norm(whole), a.shape[-1], a))
 
 
+# cholesky: A = L·Lᴴ from the lower triangle, zero above the diagonal.
+
+
+def _cholesky_inputs(
+    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, _: Attrs
+) -> tuple[Array, ...]:
+    return _potrf_inputs(rng, dtype, size, {"uplo": ord("L")})
+
+
+def _cholesky_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    (a,), (factor,) = args, rets
+    named = triangle(a, lower=True)
+    zeros = np.all(named | (factor == 0), axis=(-2, -1))
+    info = np.zeros(zeros.shape, np.int32)
+    passed = [np.where(named, factor, np.nan), info]
+    return unless(zeros, _potrf_ratios(args, {"uplo": ord("L")}, passed))
+
+
 # cholesky_update: R′ᴴ·R′ = Rᴴ·R + w·wᴴ, R and R′ upper triangular; the second result is scratch.
 
 
@@ -66,5 +84,6 @@ def _update_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Arra
 
 CHECKS = {
     "potrf": Check(_potrf_inputs, _potrf_ratios, lambda size, attrs: size.n**3 / 3),
+    "cholesky": Check(_cholesky_inputs, _cholesky_ratios, lambda size, attrs: size.n**3 / 3),
     "cholesky_update": Check(_update_inputs, _update_ratios, lambda size, attrs: 3 * size.n**2),
 }

@@ -48,6 +48,17 @@ def _getrf_flops(size: Size, _: Attrs) -> float:
     return 2 * m * n * k - (m + n) * k**2 + 2 * k**3 / 3
 
 
+# lu: the same factors, with 0-based swaps and the permutation that they make.
+
+
+def _lu_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
+    lu, pivots, perm = rets
+    m = perm.shape[-1]
+    same = np.all(perm == _swapped(np.clip(pivots, 0, max(m - 1, 0)), m), axis=-1)
+    info = np.zeros(lu.shape[:-2], np.int32)
+    return unless(same, _getrf_ratios(args, attrs, [lu, pivots + 1, info]))
+
+
 # lu_pivots_to_permutation: swaps i ↔ pivots[i] in order, 0-based, on the identity of length p = m.
 
 
@@ -76,6 +87,7 @@ def _swapped(swaps: Array, length: int) -> Array:
 
 CHECKS = {
     "getrf": Check(_getrf_inputs, _getrf_ratios, _getrf_flops, rectangular=True),
+    "lu": Check(_getrf_inputs, _lu_ratios, _getrf_flops, rectangular=True),
     "lu_pivots_to_permutation": Check(
         _permutation_inputs,
         _permutation_ratios,

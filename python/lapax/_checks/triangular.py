@@ -20,7 +20,7 @@ from lapax._checks.equations import (
     wide,
 )
 
-# trsm: op(A)·X = B or X·op(A) = B, A triangular, with ones for its diagonal where diag is 'U'.
+# trsm and triangular_solve: op(A)·X = B or X·op(A) = B, A triangular, with ones for its diagonal where diag is 'U'.
 
 
 def _trsm_inputs(
@@ -53,4 +53,5 @@ def _trsm_flops(size: Size, attrs: Attrs) -> float:
 
 CHECKS = {
     "trsm": Check(_trsm_inputs, _trsm_ratios, _trsm_flops, rectangular=True),
+    "triangular_solve": Check(_trsm_inputs, _trsm_ratios, _trsm_flops, rectangular=True),
 }

@@ -1,0 +1,100 @@
+//! Cholesky factorisation A = L·Lᴴ of one small matrix in each lane.
+
+use lapax_core::{InOut, ItemsInOut, ItemsMut, Scalar as _};
+use pulp::Simd;
+
+use super::tile::{pack, unpack};
+use super::{Kernel, Lane, Order, Reg, Shape, Tile, Vector, integer, numbers};
+use crate::Scalar;
+
+/// Factors the lower triangle of a group, by columns; the transposed order makes it the upper one.
+pub(crate) struct Factor {
+    pub(crate) n: usize,
+    pub(crate) order: Order,
+}
+
+type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsMut<'a, i32>);
+
+impl<T: Scalar> Kernel<T, Operands<'_, T>> for Factor {
+    type Scratch = Tile<T::Real>;
+
+    fn scratch(&self, lanes: usize) -> Tile<T::Real> {
+        Tile::new::<T>(self.n * self.n, lanes)
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        scratch: &mut Tile<T::Real>,
+        (a, info): Operands<'_, T>,
+        count: usize,
+    ) {
+        let Self { n, order } = *self;
+        let shape = Shape { m: n, n, order };
+        let InOut { src, dst } = a.into_in_out();
+        let tile = scratch.registers::<S>();
+        pack(simd, src.unwrap_or(dst), count, shape, tile);
+        let minor = factor::<S, T::Lane<S>>(simd, tile, n);
+        unpack(simd, tile, count, shape, dst);
+        for (info, minor) in info.into_data().iter_mut().zip(numbers(minor)) {
+            *info = integer(minor);
+        }
+    }
+}
+
+/// Factors a tile in place; returns 0 or the order of the first minor that is not positive.
+#[inline(always)]
+fn factor<S: Simd, X: Lane<S>>(simd: S, tile: &mut [Reg<S, X>], n: usize) -> Vector<S, X::Real> {
+    let real = |x| Vector::<S, X::Real>::splat(simd, x);
+    let (zero, one) = (real(X::Real::ZERO), real(X::Real::ONE));
+    let (mut info, mut order) = (zero, zero);
+    let at = |i: usize, j: usize| j * n + i;
+    for j in 0..n {
+        order = order + one;
+        // L(j, j)² = A(j, j) − Σ |L(j, k)|².
+        let mut d = X::load(simd, tile, at(j, j)).re();
+        for k in 0..j {
+            d = d - X::load(simd, tile, at(j, k)).norm_squared();
+        }
+        let positive = zero.less(d);
+        info = Vector::choose(positive.not().and(info.equal(zero)), order, info);
+        let d = d.sqrt();
+        X::from_real(d).store(tile, at(j, j));
+        let reciprocal = one / d;
+        // L(i, j) = (A(i, j) − Σ L(i, k)·conj(L(j, k))) / L(j, j), four rows at a time.
+        let mut i = j + 1;
+        while i + 4 <= n {
+            rows::<S, X, 4>(simd, tile, n, i, j, reciprocal);
+            i += 4;
+        }
+        while i < n {
+            rows::<S, X, 1>(simd, tile, n, i, j, reciprocal);
+            i += 1;
+        }
+    }
+    info
+}
+
+/// Rows i to i + N of column j.
+#[inline(always)]
+fn rows<S: Simd, X: Lane<S>, const N: usize>(
+    simd: S,
+    tile: &mut [Reg<S, X>],
+    n: usize,
+    i: usize,
+    j: usize,
+    reciprocal: Vector<S, X::Real>,
+) {
+    let mut sums: [X; N] = std::array::from_fn(|r| X::load(simd, tile, j * n + i + r));
+    for column in tile[..j * n * X::PARTS].chunks_exact(n * X::PARTS) {
+        let l = X::load(simd, column, j).conj();
+        let below = &column[i * X::PARTS..(i + N) * X::PARTS];
+        for (r, sum) in sums.iter_mut().enumerate() {
+            *sum = sum.sub_mul(X::load(simd, below, r), l);
+        }
+    }
+    for (r, sum) in sums.into_iter().enumerate() {
+        sum.scale(reciprocal).store(tile, j * n + i + r);
+    }
+}

@@ -1,0 +1,217 @@
+//! Implicit QL steps on a real symmetric tridiagonal matrix in each lane.
+//!
+//! Bowdler, Martin, Reinsch and Wilkinson, "The QR and QL algorithms for symmetric matrices" (Numer.
+//! Math. 11, 1968). The lanes share the row that is being deflated; where a lane's block ends, and
+//! whether it has converged, is a mask, and a rotation that a lane does not need is the identity.
+
+use lapax_core::{Real, Scalar as _};
+use pulp::Simd;
+
+use super::{Lane, LaneReal, Mask, Reg, Vector};
+
+/// Sweeps that a row may take before its lane counts as not converged, as in LAPACK.
+const SWEEPS: usize = 30;
+/// Rows of vectors that are rotated together.
+const ROWS: usize = 4;
+
+/// A tridiagonal matrix of each lane and what its reduction needs besides.
+pub(crate) struct Tridiagonal<'a, S: Simd, X: Lane<S>> {
+    /// The diagonal; on return the eigenvalues, unordered.
+    pub(crate) d: &'a mut [Reg<S, Vector<S, X::Real>>],
+    /// Element i stands beside diagonal elements i and i + 1; the last one is scratch.
+    pub(crate) e: &'a mut [Reg<S, Vector<S, X::Real>>],
+    /// Two numbers of scratch for each row.
+    pub(crate) rotations: &'a mut [Reg<S, Vector<S, X::Real>>],
+    /// n × n, whose columns are rotated along; none for eigenvalues alone.
+    pub(crate) z: Option<&'a mut [Reg<S, X>]>,
+}
+
+impl<S: Simd, X: Lane<S>> Tridiagonal<'_, S, X> {
+    #[inline(always)]
+    fn splat(simd: S, x: X::Real) -> Vector<S, X::Real> {
+        Vector::splat(simd, x)
+    }
+
+    #[inline(always)]
+    fn d(&self, simd: S, i: usize) -> Vector<S, X::Real> {
+        Vector::from_reg(simd, self.d[i])
+    }
+
+    #[inline(always)]
+    fn e(&self, simd: S, i: usize) -> Vector<S, X::Real> {
+        Vector::from_reg(simd, self.e[i])
+    }
+
+    /// Diagonalises; returns the lanes that did not converge, whose numbers are meaningless.
+    ///
+    /// The matrices' norms are far from overflow and underflow.
+    #[inline(always)]
+    pub(crate) fn diagonalize(&mut self, simd: S) -> Mask<S, X::Real> {
+        let zero = Self::splat(simd, X::Real::ZERO);
+        let mut failed = zero.less(zero);
+        let n = self.d.len();
+        for l in 0..n.saturating_sub(1) {
+            let mut sweeps = 0;
+            loop {
+                let end = self.block_end(simd, l);
+                let active = Self::splat(simd, index(l)).less(end).and(failed.not());
+                if !active.any() {
+                    break;
+                }
+                if sweeps == SWEEPS {
+                    failed = failed.or(active);
+                    break;
+                }
+                sweeps += 1;
+                self.sweep(simd, l, end, active);
+            }
+        }
+        failed
+    }
+
+    /// The last row of the block that begins with row l: the first whose e is negligible.
+    #[inline(always)]
+    fn block_end(&self, simd: S, l: usize) -> Vector<S, X::Real> {
+        let n = self.d.len();
+        let epsilon = Self::splat(simd, X::Real::EPSILON);
+        let mut end = Self::splat(simd, index(n - 1));
+        for i in (l..n - 1).rev() {
+            let size = self.d(simd, i).abs() + self.d(simd, i + 1).abs();
+            let small = self.e(simd, i).abs().less_or_equal(epsilon * size);
+            end = Vector::choose(small, Self::splat(simd, index(i)), end);
+        }
+        end
+    }
+
+    /// One QL step of rows l to `end` in the lanes that are `active`, with Wilkinson's shift.
+    #[inline(always)]
+    fn sweep(&mut self, simd: S, l: usize, end: Vector<S, X::Real>, active: Mask<S, X::Real>) {
+        let n = self.d.len();
+        let splat = |x| Self::splat(simd, x);
+        let (zero, one) = (splat(X::Real::ZERO), splat(X::Real::ONE));
+        let tiny = splat(X::Real::LOW);
+
+        let el = Vector::choose(active, self.e(simd, l), one);
+        let g = (self.d(simd, l + 1) - self.d(simd, l)) / (el + el);
+        let r = one.add_mul(g, g).sqrt();
+        // |g| beyond the square root of the largest number: r is infinite, and the shift d(l).
+        let mut last = self.d(simd, l);
+        for i in l + 1..n {
+            last = Vector::choose(end.equal(splat(index(i))), self.d(simd, i), last);
+        }
+        let mut g = last - self.d(simd, l) + el / (g + r.with_sign(g));
+        let (mut s, mut c, mut p) = (one, one, zero);
+        let mut going = active;
+        let mut top = l;
+        for i in (l..n - 1).rev() {
+            let on = going.and(splat(index(i)).less(end));
+            let (cosine, sine) = (i * 2, i * 2 + 1);
+            if !on.any() {
+                self.rotations[cosine] = one.reg();
+                self.rotations[sine] = zero.reg();
+                continue;
+            }
+            top = top.max(i);
+            let e = self.e(simd, i);
+            let (f, b) = (s * e, c * e);
+            let square = (f * f).add_mul(g, g);
+            // Both parts are negligible beside the matrix: the block splits here.
+            let split = on.and(square.less(tiny));
+            let on = on.and(split.not());
+            let r = Vector::choose(on, square, one).sqrt();
+            let reciprocal = one / r;
+            let next = self.d(simd, i + 1);
+            let e_next = Vector::choose(split, zero, self.e(simd, i + 1));
+            Vector::choose(on, r, e_next).store(self.e, i + 1);
+            s = Vector::choose(on, f * reciprocal, s);
+            c = Vector::choose(on, g * reciprocal, c);
+            let h = next - p;
+            let t = ((self.d(simd, i) - h) * s).add_mul(c + c, b);
+            let shifted = s * t;
+            let d = Vector::choose(on, h + shifted, Vector::choose(split, h, next));
+            d.store(self.d, i + 1);
+            p = Vector::choose(on, shifted, p);
+            g = Vector::choose(on, (c * t) - b, g);
+            Vector::choose(on, c, one).store(self.rotations, cosine);
+            Vector::choose(on, s, zero).store(self.rotations, sine);
+            going = going.and(split.not());
+        }
+        let d = self.d(simd, l);
+        Vector::choose(going, d - p, d).store(self.d, l);
+        Vector::choose(going, g, self.e(simd, l)).store(self.e, l);
+        for i in l + 1..n {
+            let ends = active.and(end.equal(splat(index(i))));
+            Vector::choose(ends, zero, self.e(simd, i)).store(self.e, i);
+        }
+        if let Some(z) = &mut self.z {
+            rotate::<S, X>(simd, z, self.rotations, l..top + 1, n);
+        }
+    }
+}
+
+/// A row number as a real number.
+#[inline(always)]
+fn index<R: Real>(i: usize) -> R {
+    /// Orders are far below this.
+    const ROWS: [f64; 65] = {
+        let mut rows = [0.0; 65];
+        let mut i = 1;
+        while i < rows.len() {
+            rows[i] = rows[i - 1] + 1.0;
+            i += 1;
+        }
+        rows
+    };
+    R::from_f64(ROWS[i])
+}
+
+/// Columns i and i + 1 of Z ← their rotation, from the last of `range` to the first.
+#[inline(always)]
+fn rotate<S: Simd, X: Lane<S>>(
+    simd: S,
+    z: &mut [Reg<S, X>],
+    rotations: &[Reg<S, Vector<S, X::Real>>],
+    range: std::ops::Range<usize>,
+    n: usize,
+) {
+    let mut row = 0;
+    while row + ROWS <= n {
+        rotate_rows::<S, X, ROWS>(simd, z, rotations, range.clone(), n, row);
+        row += ROWS;
+    }
+    while row < n {
+        rotate_rows::<S, X, 1>(simd, z, rotations, range.clone(), n, row);
+        row += 1;
+    }
+}
+
+/// N rows, of which the element that the next rotation shares stays in a register.
+#[inline(always)]
+fn rotate_rows<S: Simd, X: Lane<S>, const N: usize>(
+    simd: S,
+    z: &mut [Reg<S, X>],
+    rotations: &[Reg<S, Vector<S, X::Real>>],
+    range: std::ops::Range<usize>,
+    n: usize,
+    row: usize,
+) {
+    let at = |column: usize| (column * n + row) * X::PARTS..(column * n + row + N) * X::PARTS;
+    let last = &z[at(range.end)];
+    let mut upper: [X; N] = std::array::from_fn(|r| X::load(simd, last, r));
+    let first = range.start;
+    for i in range.rev() {
+        let c = Vector::from_reg(simd, rotations[2 * i]);
+        let s = Vector::from_reg(simd, rotations[2 * i + 1]);
+        let below = &z[at(i)];
+        let lower: [X; N] = std::array::from_fn(|r| X::load(simd, below, r));
+        let dst = &mut z[at(i + 1)];
+        for (r, (x, y)) in upper.iter_mut().zip(lower).enumerate() {
+            (x.scale(c) + y.scale(s)).store(dst, r);
+            *x = y.scale(c) - x.scale(s);
+        }
+    }
+    let dst = &mut z[at(first)];
+    for (r, x) in upper.into_iter().enumerate() {
+        x.store(dst, r);
+    }
+}

@@ -1,0 +1,188 @@
+//! LU factorisation with partial pivoting, P·A = L·U, of one small matrix in each lane.
+//!
+//! Elimination step by step; the swap of rows, which differs from lane to lane, is a choice between
+//! two registers for every row below the pivot.
+
+use lapax_core::{InOut, ItemsInOut, ItemsMut, Scalar as _};
+use pulp::Simd;
+
+use super::tile::{pack, unpack};
+use super::vector::Divisor;
+use super::{Kernel, Lane, Order, Reg, Shape, Tile, Vector, integer, numbers};
+use crate::Scalar;
+
+/// Factors a group; writes what `output` asks for.
+pub(crate) struct Factor {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) order: Order,
+    pub(crate) output: Output,
+}
+
+/// The two results beside the factors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Output {
+    /// LAPACK's row swaps, counted from 1, and `info`.
+    Lapack,
+    /// JAX's row swaps, counted from 0, and the permutation that they make.
+    Permutation,
+}
+
+/// What one thread reuses.
+pub(crate) struct Scratch<R> {
+    a: Tile<R>,
+    /// The row with which each row was swapped.
+    pivots: Tile<R>,
+    /// The row numbers, as reals.
+    rows: Vec<R>,
+}
+
+type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsMut<'a, i32>, ItemsMut<'a, i32>);
+
+impl<T: Scalar> Kernel<T, Operands<'_, T>> for Factor {
+    type Scratch = Scratch<T::Real>;
+
+    fn scratch(&self, lanes: usize) -> Scratch<T::Real> {
+        let mut row = -T::Real::ONE;
+        let next = |_| {
+            row += T::Real::ONE;
+            row
+        };
+        Scratch {
+            a: Tile::new::<T>(self.m * self.n, lanes),
+            pivots: Tile::new::<T::Real>(self.m.min(self.n), lanes),
+            rows: (0..=self.m).map(next).collect(),
+        }
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        scratch: &mut Scratch<T::Real>,
+        (a, pivots, second): Operands<'_, T>,
+        count: usize,
+    ) {
+        let Self { m, n, order, output } = *self;
+        let shape = Shape { m, n, order };
+        let InOut { src, dst } = a.into_in_out();
+        let (tile, found) = (scratch.a.registers::<S>(), scratch.pivots.registers::<S>());
+        pack(simd, src.unwrap_or(dst), count, shape, tile);
+        let zero = factor::<S, T::Lane<S>>(simd, tile, &scratch.rows, found, (m, n));
+        unpack(simd, tile, count, shape, dst);
+        let (k, first) = (m.min(n), if matches!(output, Output::Lapack) { 1 } else { 0 });
+        let pivots = pivots.into_data();
+        for (j, pivot) in found[..k].iter().enumerate() {
+            let rows = numbers(Vector::<S, T::Real>::from_reg(simd, *pivot));
+            for (pivots, row) in pivots.chunks_exact_mut(k).zip(rows) {
+                pivots[j] = integer(row) + first;
+            }
+        }
+        let second = second.into_data();
+        match output {
+            Output::Lapack => {
+                for (info, zero) in second.iter_mut().zip(numbers(zero)) {
+                    *info = integer(zero);
+                }
+            }
+            Output::Permutation => {
+                for (pivots, rows) in pivots.chunks_exact(k).zip(second.chunks_exact_mut(m)) {
+                    permute(pivots, rows);
+                }
+            }
+        }
+    }
+}
+
+/// The identity after the swaps, which are within it.
+fn permute(pivots: &[i32], rows: &mut [i32]) {
+    for (row, i) in rows.iter_mut().zip(0..) {
+        *row = i;
+    }
+    for (i, &pivot) in pivots.iter().enumerate() {
+        if let Ok(pivot) = usize::try_from(pivot) {
+            rows.swap(i, pivot);
+        }
+    }
+}
+
+/// Factors a tile in place; returns 0 or the first i > 0 for which U(i, i) is zero.
+#[inline(always)]
+pub(crate) fn factor<S: Simd, X: Lane<S>>(
+    simd: S,
+    tile: &mut [Reg<S, X>],
+    rows: &[X::Real],
+    pivots: &mut [Reg<S, Vector<S, X::Real>>],
+    (m, n): (usize, usize),
+) -> Vector<S, X::Real> {
+    let real = |x| Vector::<S, X::Real>::splat(simd, x);
+    let (zero, one) = (real(X::Real::ZERO), real(X::Real::ONE));
+    let stride = m * X::PARTS;
+    let mut info = zero;
+    for j in 0..m.min(n) {
+        // The first row of largest |re| + |im|, a NaN being larger than any number.
+        let column = &mut tile[j * stride..(j + 1) * stride];
+        let top = X::load(simd, column, j);
+        let (mut pivot, mut size, mut index) = (top, top.abs1(), real(rows[j]));
+        for i in j + 1..m {
+            let x = X::load(simd, column, i);
+            let larger = x.abs1().less_or_equal(size).not().and(size.equal(size));
+            size = Vector::choose(larger, x.abs1(), size);
+            index = Vector::choose(larger, real(rows[i]), index);
+            pivot = X::choose(larger, x, pivot);
+        }
+        index.store(pivots, j);
+        let singular = size.equal(zero);
+        info = Vector::choose(singular.and(info.equal(zero)), real(rows[j + 1]), info);
+
+        // L(:, j) = A(:, j) / pivot, after the swap; a column of zeros stays as it is.
+        let divisor = Divisor::new(simd, X::choose(singular, X::from_real(one), pivot));
+        pivot.store(column, j);
+        for i in j + 1..m {
+            let x = X::choose(index.equal(real(rows[i])), top, X::load(simd, column, i));
+            divisor.divide(x).store(column, i);
+        }
+
+        // A(:, c) ← A(:, c) − L(:, j)·U(j, c), with the swap.
+        let (left, right) = tile.split_at_mut((j + 1) * stride);
+        let (left, l) = left.split_at_mut(j * stride);
+        let (rows, l) = (&rows[j + 1..m], &l[(j + 1) * X::PARTS..]);
+        for column in right.chunks_exact_mut(stride) {
+            let (top, below) = column[j * X::PARTS..].split_at_mut(X::PARTS);
+            let x = X::load(simd, top, 0);
+            let u = swapped_in::<S, X>(simd, x, below, index, rows);
+            u.store(top, 0);
+            let below = below.chunks_exact_mut(X::PARTS).zip(l.chunks_exact(X::PARTS));
+            for ((below, l), row) in below.zip(rows) {
+                let y = X::choose(index.equal(real(*row)), x, X::load(simd, below, 0));
+                y.sub_mul(X::load(simd, l, 0), u).store(below, 0);
+            }
+        }
+        for column in left.chunks_exact_mut(stride) {
+            let (top, below) = column[j * X::PARTS..].split_at_mut(X::PARTS);
+            let x = X::load(simd, top, 0);
+            swapped_in::<S, X>(simd, x, below, index, rows).store(top, 0);
+            for (below, row) in below.chunks_exact_mut(X::PARTS).zip(rows) {
+                let y = X::choose(index.equal(real(*row)), x, X::load(simd, below, 0));
+                y.store(below, 0);
+            }
+        }
+    }
+    info
+}
+
+/// The element of the pivot's row: `top`, or the one among `below`.
+#[inline(always)]
+fn swapped_in<S: Simd, X: Lane<S>>(
+    simd: S,
+    top: X,
+    below: &[Reg<S, X>],
+    index: Vector<S, X::Real>,
+    rows: &[X::Real],
+) -> X {
+    let mut x = top;
+    for (below, row) in below.chunks_exact(X::PARTS).zip(rows) {
+        x = X::choose(index.equal(Vector::splat(simd, *row)), X::load(simd, below, 0), x);
+    }
+    x
+}

@@ -1,0 +1,114 @@
+//! Batches of small matrices: one matrix in each lane of the registers.
+//!
+//! A group is as many matrices as a register has lanes. It is read into a tile, transposed so that
+//! a register holds the same element of each, worked on as if it were one matrix, and written back.
+//! Every operation is lane by lane and every decision is a mask, so that a matrix's result depends
+//! neither on its neighbours nor on where it stands in its batch.
+
+pub(crate) mod cholesky;
+pub(crate) mod eigh;
+mod implicit_ql;
+mod jacobi;
+pub(crate) mod lu;
+pub(crate) mod qr;
+mod reflector;
+mod scaling;
+pub(crate) mod svd;
+#[cfg(test)]
+mod tests;
+mod tile;
+mod transpose;
+pub(crate) mod triangular;
+pub(crate) mod tridiagonal;
+#[allow(unreachable_pub, reason = "the public trait Scalar names them")]
+mod vector;
+
+use lapax_core::{Batched, Threads, for_each_part};
+use pulp::{Arch, Simd, WithSimd};
+
+use crate::Scalar;
+
+pub(crate) use tile::{Order, Shape, Tile};
+#[allow(unreachable_pub, reason = "the public trait Scalar names them")]
+pub use vector::{ComplexVector, Lane, LaneReal, Mask, Vector};
+pub(crate) use vector::{Divisor, Reg};
+
+/// The least batch that goes through lanes: fewer matrices leave most of a register idle.
+const BATCH: usize = 4;
+
+/// Whether a batch of matrices of an order goes through lanes, which pay up to order `limit`.
+///
+/// A matter of sizes alone, so that each matrix of a batch is computed in the same way.
+pub(crate) fn pay(batch: usize, order: usize, limit: usize) -> bool {
+    batch >= BATCH && (1..=limit).contains(&order)
+}
+
+/// The largest number of lanes: f32 in AVX-512.
+pub(crate) const MAX_LANES: usize = 16;
+
+/// The work on one group.
+pub(crate) trait Kernel<T: Scalar, B>: Sync {
+    /// What one thread reuses.
+    type Scratch;
+
+    /// Makes it, for registers of so many lanes.
+    fn scratch(&self, lanes: usize) -> Self::Scratch;
+
+    /// Works on `count` matrices, from one to the number of lanes.
+    fn run<S: Simd>(&self, simd: S, scratch: &mut Self::Scratch, group: B, count: usize);
+}
+
+/// Runs a kernel over a batch, whose matrices take about so many nanoseconds each.
+pub(crate) fn for_each_group<T: Scalar, B: Batched>(
+    batch: usize,
+    operands: B,
+    nanoseconds: usize,
+    threads: &dyn Threads,
+    kernel: &impl Kernel<T, B>,
+) {
+    let arch = Arch::new();
+    for_each_part(batch, operands, nanoseconds, threads, |part, items| {
+        arch.dispatch(Walk { kernel, part, items, scalar: std::marker::PhantomData::<T> });
+    });
+}
+
+struct Walk<'a, T, B, K> {
+    kernel: &'a K,
+    part: B,
+    items: usize,
+    scalar: std::marker::PhantomData<T>,
+}
+
+impl<T: Scalar, B: Batched, K: Kernel<T, B>> WithSimd for Walk<'_, T, B, K> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { kernel, mut part, mut items, .. } = self;
+        let lanes = T::Real::lanes::<S>();
+        let mut scratch = kernel.scratch(lanes);
+        while items > 0 {
+            let count = items.min(lanes);
+            let (group, rest) = part.split_at(count);
+            kernel.run(simd, &mut scratch, group, count);
+            (part, items) = (rest, items - count);
+        }
+    }
+}
+
+/// The numbers of one register, one for each matrix.
+#[inline(always)]
+pub(crate) fn numbers<S: Simd, R: LaneReal>(x: Vector<S, R>) -> [R; MAX_LANES] {
+    let mut lanes = [R::ZERO; MAX_LANES];
+    R::registers::<S>(&mut lanes).0[0] = x.reg();
+    lanes
+}
+
+/// The integer that a lane holds as a real number.
+#[inline(always)]
+pub(crate) fn integer<R: LaneReal>(x: R) -> i32 {
+    #[allow(clippy::cast_possible_truncation, reason = "lanes count rows, at most MAX_ORDER")]
+    {
+        x.to_f64() as i32
+    }
+}

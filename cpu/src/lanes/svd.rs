@@ -1,0 +1,273 @@
+//! The singular value decomposition with one small matrix in each lane.
+//!
+//! A = Q·R for the taller of A and Aᴴ, then one-sided Jacobi rotations V on the columns of Rᴴ, and a
+//! second factorisation Rᴴ·V = W·D, which is diagonal but makes W orthonormal also where columns
+//! vanish. So A = (Q·V)·D·Wᴴ. After Drmač and Veselić, "New fast and accurate Jacobi SVD algorithm"
+//! (SIAM J. Matrix Anal. Appl. 29, 2008).
+
+use lapax_core::{InOut, ItemsInOut, ItemsMut, Real as _, Scalar as _};
+use pulp::Simd;
+
+use super::jacobi::Columns;
+use super::qr;
+use super::reflector::{reflect_columns, reflector};
+use super::scaling::Extent;
+use super::tile::{pack, unpack};
+use super::{Kernel, Lane, Mask, Order, Reg, Shape, Tile, Vector, numbers};
+use crate::{Scalar, SingularVectors};
+
+/// Decomposes a group; a matrix that is not finite or does not converge goes to `single`.
+pub(crate) struct Decompose<F> {
+    pub(crate) job: SingularVectors,
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    /// Decomposes one matrix: (matrix, s, u, vt) to `info`.
+    pub(crate) single: F,
+}
+
+/// What one thread reuses.
+pub(crate) struct Tiles<R> {
+    /// The tall matrix and its reflectors.
+    a: Tile<R>,
+    tau: Tile<R>,
+    /// Rᴴ, then W.
+    x: Tile<R>,
+    /// V, then Q·V.
+    v: Tile<R>,
+    /// Squared norms, then singular values.
+    s: Tile<R>,
+}
+
+type Operands<'a, T> = (
+    ItemsInOut<'a, T>,
+    ItemsMut<'a, <T as lapax_core::Scalar>::Real>,
+    ItemsMut<'a, T>,
+    ItemsMut<'a, T>,
+    ItemsMut<'a, i32>,
+);
+
+impl<T: Scalar, F> Kernel<T, Operands<'_, T>> for Decompose<F>
+where
+    F: Fn(&mut [T], &mut [T::Real], &mut [T], &mut [T]) -> i32 + Sync,
+{
+    type Scratch = Tiles<T::Real>;
+
+    fn scratch(&self, lanes: usize) -> Tiles<T::Real> {
+        let (tall, k) = (self.m.max(self.n), self.m.min(self.n));
+        Tiles {
+            a: Tile::new::<T>(tall * k, lanes),
+            tau: Tile::new::<T>(k, lanes),
+            x: Tile::new::<T>(k * k, lanes),
+            v: Tile::new::<T>(tall * self.columns(), lanes),
+            s: Tile::new::<T::Real>(k, lanes),
+        }
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        scratch: &mut Tiles<T::Real>,
+        (a, s, u, vt, info): Operands<'_, T>,
+        count: usize,
+    ) {
+        let Self { m, n, .. } = *self;
+        let (tall, k, wide) = (m.max(n), m.min(n), m < n);
+        let InOut { src, dst } = a.into_in_out();
+        if let Some(src) = src {
+            dst.copy_from_slice(src);
+        }
+        let (s, u, vt) = (s.into_data(), u.into_data(), vt.into_data());
+        let order = if wide { Order::Row } else { Order::Column };
+        let tiles = &mut Registers::<S, T::Lane<S>> {
+            a: scratch.a.registers::<S>(),
+            tau: scratch.tau.registers::<S>(),
+            x: scratch.x.registers::<S>(),
+            v: scratch.v.registers::<S>(),
+            s: scratch.s.registers::<S>(),
+            tall,
+            k,
+            columns: self.columns(),
+        };
+        pack(simd, dst, count, Shape { m: tall, n: k, order }, tiles.a);
+        let failed = tiles.decompose(simd, wide);
+        unpack(simd, &*tiles.s, count, Shape { m: k, n: 1, order: Order::Column }, s);
+        if tiles.columns > 0 {
+            // A is the tall matrix, or its adjoint: U and V change places.
+            let (left, right) = if wide { (&mut *vt, &mut *u) } else { (&mut *u, &mut *vt) };
+            let (left_order, right_order) =
+                if wide { (Order::Row, Order::Column) } else { (Order::Column, Order::Row) };
+            let conj = if wide { &mut *tiles.v } else { &mut *tiles.x };
+            conjugate::<S, T::Lane<S>>(simd, conj);
+            let shape = Shape { m: tall, n: tiles.columns, order: left_order };
+            unpack(simd, &*tiles.v, count, shape, left);
+            unpack(simd, &*tiles.x, count, Shape { m: k, n: k, order: right_order }, right);
+        }
+        self.repair(simd, failed, count, (dst, s, (u, vt)), info.into_data());
+    }
+}
+
+impl<F> Decompose<F> {
+    /// Columns of the taller of U and V.
+    fn columns(&self) -> usize {
+        match self.job {
+            SingularVectors::All => self.m.max(self.n),
+            SingularVectors::Thin => self.m.min(self.n),
+            SingularVectors::None => 0,
+        }
+    }
+
+    /// Writes `info`, and goes the slow way in the lanes that failed.
+    #[inline(always)]
+    fn repair<S: Simd, T: Scalar>(
+        &self,
+        simd: S,
+        failed: Mask<S, T::Real>,
+        count: usize,
+        (a, s, (u, vt)): (&mut [T], &mut [T::Real], (&mut [T], &mut [T])),
+        info: &mut [i32],
+    ) where
+        F: Fn(&mut [T], &mut [T::Real], &mut [T], &mut [T]) -> i32,
+    {
+        info.fill(0);
+        if !failed.any() {
+            return;
+        }
+        let one = Vector::<S, T::Real>::splat(simd, T::Real::ONE);
+        let failed = numbers(Vector::choose(failed, one, one - one));
+        for (b, info) in info.iter_mut().enumerate().filter(|(b, _)| failed[*b] == T::Real::ONE) {
+            let part = |length: usize| b * (length / count)..(b + 1) * (length / count);
+            let (a_part, s_part) = (part(a.len()), part(s.len()));
+            let (u_part, vt_part) = (part(u.len()), part(vt.len()));
+            *info = (self.single)(&mut a[a_part], &mut s[s_part], &mut u[u_part], &mut vt[vt_part]);
+        }
+    }
+}
+
+/// The tiles of a group, as registers.
+struct Registers<'a, S: Simd, X: Lane<S>> {
+    a: &'a mut [Reg<S, X>],
+    tau: &'a mut [Reg<S, X>],
+    x: &'a mut [Reg<S, X>],
+    v: &'a mut [Reg<S, X>],
+    s: &'a mut [Reg<S, Vector<S, X::Real>>],
+    tall: usize,
+    k: usize,
+    columns: usize,
+}
+
+impl<S: Simd, X: Lane<S>> Registers<'_, S, X> {
+    /// Leaves the singular values in `s`, U of the tall matrix in `v` and V in `x`; returns the lanes
+    /// that failed. `adjoint`: the tile holds Aᵀ and stands for Aᴴ.
+    #[inline(always)]
+    fn decompose(&mut self, simd: S, adjoint: bool) -> Mask<S, X::Real> {
+        let (tall, k) = (self.tall, self.k);
+        if adjoint {
+            conjugate::<S, X>(simd, self.a);
+        }
+        let a = &mut self.a[..tall * k * X::PARTS];
+        let mut extent = Extent::<S, X>::new(simd);
+        a.chunks_exact(X::PARTS).for_each(|x| extent.add(X::load(simd, x, 0)));
+        let (failed, powers) = extent.normalize(simd, a);
+        qr::factor::<S, X>(simd, self.a, self.tau, (tall, k));
+        let zero = X::from_real(Vector::splat(simd, X::Real::ZERO));
+        for (i, j) in (0..k).flat_map(|j| (0..k).map(move |i| (i, j))) {
+            let x = if i < j { zero } else { X::load(simd, self.a, i * tall + j).conj() };
+            x.store(self.x, j * k + i);
+        }
+        let vectors = self.columns > 0;
+        if vectors {
+            identity::<S, X>(simd, self.v, k);
+        }
+        let v = vectors.then_some(&mut self.v[..]);
+        let (x, norms) = (&mut *self.x, &mut *self.s);
+        let tolerance = (0..2 * k).fold(X::Real::ZERO, |sum, _| sum + X::Real::EPSILON);
+        let mut columns = Columns::<S, X> { x, rows: k, n: k, v, norms, tolerance };
+        let failed = failed.or(columns.orthogonalize(simd));
+        if vectors {
+            self.vectors(simd);
+        }
+        let mut previous = Vector::<S, X::Real>::splat(simd, X::Real::MAX);
+        for i in 0..k {
+            let s = Vector::from_reg(simd, self.s[i]);
+            // Rounding may turn the order of equal ones.
+            let s = if vectors { s } else { s.sqrt() };
+            let s = Vector::choose(previous.less(s), previous, s);
+            previous = s;
+            self.s[i] = (s / powers).reg();
+        }
+        failed
+    }
+
+    /// Rᴴ·V = W·D: W in `x`, |D| in `s`; then Q·V, widened to as many columns as are wanted.
+    #[inline(always)]
+    fn vectors(&mut self, simd: S) {
+        let (tall, k, columns) = (self.tall, self.k, self.columns);
+        // The reflectors of Q stay in `a`, whose diagonal is free: W's taus go there.
+        let stride = k * X::PARTS;
+        let one = Vector::<S, X::Real>::splat(simd, X::Real::ONE);
+        let zero = Vector::splat(simd, X::Real::ZERO);
+        for j in 0..k {
+            let (left, right) = self.x.split_at_mut((j + 1) * stride);
+            let (head, tail) = left[j * (stride + X::PARTS)..].split_at_mut(X::PARTS);
+            let alpha = X::load(simd, head, 0);
+            let (beta, tau) = reflector(simd, alpha, tail);
+            tau.store(self.a, j * tall + j);
+            X::from_real(beta).store(head, 0);
+            let right = &mut right[..(k - j - 1) * stride];
+            reflect_columns::<S, X>(simd, tau.conj(), tail, right, stride, j);
+        }
+        // W, with the signs of D.
+        for j in (0..k).rev() {
+            let tau = X::load(simd, self.a, j * tall + j);
+            let (left, right) = self.x.split_at_mut((j + 1) * stride);
+            let (top, tail) = left[j * stride..].split_at_mut((j + 1) * X::PARTS);
+            let beta = X::load(simd, top, j).re();
+            self.s[j] = beta.abs().reg();
+            let sign = one.with_sign(beta);
+            let right = &mut right[..(k - j - 1) * stride];
+            reflect_columns::<S, X>(simd, tau, tail, right, stride, j);
+            (0..j).for_each(|i| X::from_real(zero).store(top, i));
+            (X::from_real(one) - tau).scale(sign).store(top, j);
+            for v in tail.chunks_exact_mut(X::PARTS) {
+                (-(X::load(simd, v, 0) * tau)).scale(sign).store(v, 0);
+            }
+        }
+        // V is k × k and packed; it becomes the head of a tall matrix with unit columns beside it.
+        for j in (0..columns).rev() {
+            for i in (0..tall).rev() {
+                let x = match (i < k && j < k, i == j) {
+                    (true, _) => X::load(simd, self.v, j * k + i),
+                    (false, true) => X::from_real(one),
+                    (false, false) => X::from_real(zero),
+                };
+                x.store(self.v, j * tall + i);
+            }
+        }
+        for j in (0..k).rev() {
+            let tail = &self.a[j * tall * X::PARTS + (j + 1) * X::PARTS..(j + 1) * tall * X::PARTS];
+            let tau = X::load(simd, self.tau, j);
+            let v = &mut self.v[..columns * tall * X::PARTS];
+            reflect_columns::<S, X>(simd, tau, tail, v, tall * X::PARTS, j);
+        }
+    }
+}
+
+#[inline(always)]
+fn identity<S: Simd, X: Lane<S>>(simd: S, a: &mut [Reg<S, X>], n: usize) {
+    let real = |x| X::from_real(Vector::<S, X::Real>::splat(simd, x));
+    let (zero, one) = (real(X::Real::ZERO), real(X::Real::ONE));
+    for i in 0..n * n {
+        if i % (n + 1) == 0 { one } else { zero }.store(a, i);
+    }
+}
+
+/// A ← conj(A), also beyond the matrix.
+#[inline(always)]
+fn conjugate<S: Simd, X: Lane<S>>(simd: S, a: &mut [Reg<S, X>]) {
+    if X::PARTS > 1 {
+        for x in a.chunks_exact_mut(X::PARTS) {
+            X::load(simd, x, 0).conj().store(x, 0);
+        }
+    }
+}

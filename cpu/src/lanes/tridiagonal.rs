@@ -1,0 +1,162 @@
+//! Tridiagonal systems A·X = B by elimination with partial pivoting, one in each lane.
+
+use lapax_core::{ItemsInOut, ItemsMut, Scalar as _};
+use pulp::Simd;
+
+use super::tile::{pack, unpack};
+use super::{Divisor, Kernel, Lane, Order, Reg, Shape, Tile, Vector, integer, numbers};
+use crate::Scalar;
+
+/// Solves a group of systems of m rows with nrhs right-hand sides (xGTSV).
+pub(crate) struct Solve {
+    pub(crate) m: usize,
+    pub(crate) nrhs: usize,
+}
+
+/// What one thread reuses.
+pub(crate) struct Tiles<R> {
+    dl: Tile<R>,
+    d: Tile<R>,
+    du: Tile<R>,
+    b: Tile<R>,
+}
+
+type Operands<'a, T> =
+    (ItemsInOut<'a, T>, ItemsInOut<'a, T>, ItemsInOut<'a, T>, ItemsInOut<'a, T>, ItemsMut<'a, i32>);
+
+impl<T: Scalar> Kernel<T, Operands<'_, T>> for Solve {
+    type Scratch = Tiles<T::Real>;
+
+    fn scratch(&self, lanes: usize) -> Tiles<T::Real> {
+        let diagonal = || Tile::new::<T>(self.m, lanes);
+        let b = Tile::new::<T>(self.m * self.nrhs, lanes);
+        Tiles { dl: diagonal(), d: diagonal(), du: diagonal(), b }
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        scratch: &mut Tiles<T::Real>,
+        (dl, d, du, b, info): Operands<'_, T>,
+        count: usize,
+    ) {
+        let Self { m, nrhs } = *self;
+        let diagonal = Shape { m, n: 1, order: Order::Column };
+        let shape = Shape { m, n: nrhs, order: Order::Column };
+        let [dl, d, du, b] = [dl, d, du, b].map(ItemsInOut::into_in_out);
+        let mut system = System::<S, T::Lane<S>> {
+            dl: scratch.dl.registers::<S>(),
+            d: scratch.d.registers::<S>(),
+            du: scratch.du.registers::<S>(),
+            b: scratch.b.registers::<S>(),
+            m,
+            nrhs,
+        };
+        for (operand, tile) in [(&dl, &mut *system.dl), (&d, system.d), (&du, system.du)] {
+            pack(simd, operand.src.unwrap_or(operand.dst), count, diagonal, tile);
+        }
+        let rhs = b.src.unwrap_or(b.dst);
+        if nrhs > 0 {
+            pack(simd, rhs, count, shape, system.b);
+        }
+        let zero = system.eliminate(simd);
+        system.substitute(simd);
+        for (operand, tile) in [(dl, &*system.dl), (d, &*system.d), (du, &*system.du)] {
+            unpack(simd, tile, count, diagonal, operand.dst);
+        }
+        let zero = numbers(zero);
+        let info = info.into_data();
+        for (info, zero) in info.iter_mut().zip(zero) {
+            *info = integer(zero);
+        }
+        if nrhs == 0 {
+            return;
+        }
+        // A singular system's right-hand sides stay as they are.
+        let singular = |b: usize| info[b] != 0;
+        let kept: Vec<(usize, Vec<T>)> = (0..count)
+            .filter(|&b| singular(b))
+            .map(|b| (b, rhs[b * m * nrhs..(b + 1) * m * nrhs].to_vec()))
+            .collect();
+        unpack(simd, system.b, count, shape, b.dst);
+        for (item, rhs) in kept {
+            b.dst[item * m * nrhs..(item + 1) * m * nrhs].copy_from_slice(&rhs);
+        }
+    }
+}
+
+/// The tiles of a group.
+struct System<'a, S: Simd, X: Lane<S>> {
+    dl: &'a mut [Reg<S, X>],
+    d: &'a mut [Reg<S, X>],
+    du: &'a mut [Reg<S, X>],
+    b: &'a mut [Reg<S, X>],
+    m: usize,
+    nrhs: usize,
+}
+
+impl<S: Simd, X: Lane<S>> System<'_, S, X> {
+    /// Makes U: `d`, `du` and, in `dl[i + 1]`, row i's second superdiagonal; the steps are applied to
+    /// B. Returns 0 or the first i > 0 for which U(i, i) is zero.
+    #[inline(always)]
+    fn eliminate(&mut self, simd: S) -> Vector<S, X::Real> {
+        let m = self.m;
+        let real = |x| Vector::<S, X::Real>::splat(simd, x);
+        let (zero, one) = (real(X::Real::ZERO), real(X::Real::ONE));
+        let nothing = X::from_real(zero);
+        let (mut info, mut order) = (zero, one);
+        // Row i − 1 as far as it is eliminated: its elements in columns i − 1 and i.
+        let mut pivot = X::load(simd, self.d, 0);
+        let mut beside = X::load(simd, self.du, 0);
+        for i in 1..m {
+            let (below, d) = (X::load(simd, self.dl, i), X::load(simd, self.d, i));
+            let du = if i + 1 < m { X::load(simd, self.du, i) } else { nothing };
+            // A NaN is not kept as the pivot: it must reach the multipliers.
+            let kept = below.abs1().less_or_equal(pivot.abs1());
+            let divisor = X::choose(kept, pivot, below);
+            let singular = divisor.abs1().equal(zero);
+            info = Vector::choose(singular.and(info.equal(zero)), order, info);
+            order = order + one;
+            let multiplier = Divisor::new(simd, divisor).divide(X::choose(kept, below, pivot));
+            let upper = (X::choose(kept, beside, d), X::choose(kept, nothing, du));
+            let lower = (X::choose(kept, d, beside), X::choose(kept, du, nothing));
+            divisor.store(self.d, i - 1);
+            upper.0.store(self.du, i - 1);
+            upper.1.store(self.dl, i);
+            pivot = lower.0.sub_mul(multiplier, upper.0);
+            beside = lower.1.sub_mul(multiplier, upper.1);
+            for b in self.b.chunks_exact_mut(m * X::PARTS).take(self.nrhs) {
+                let (above, here) = (X::load(simd, b, i - 1), X::load(simd, b, i));
+                let x = X::choose(kept, above, here);
+                x.store(b, i - 1);
+                X::choose(kept, here, above).sub_mul(multiplier, x).store(b, i);
+            }
+            if i + 1 < m {
+                beside.store(self.du, i);
+            }
+        }
+        pivot.store(self.d, m - 1);
+        let singular = pivot.abs1().equal(zero);
+        Vector::choose(singular.and(info.equal(zero)), order, info)
+    }
+
+    /// X = U⁻¹·B in place, from the last row to the first.
+    #[inline(always)]
+    fn substitute(&mut self, simd: S) {
+        let m = self.m;
+        for i in (0..m).rev() {
+            let divisor = Divisor::new(simd, X::load(simd, self.d, i));
+            for b in self.b.chunks_exact_mut(m * X::PARTS).take(self.nrhs) {
+                let mut x = X::load(simd, b, i);
+                if i + 1 < m {
+                    x = x.sub_mul(X::load(simd, self.du, i), X::load(simd, b, i + 1));
+                }
+                if i + 2 < m {
+                    x = x.sub_mul(X::load(simd, self.dl, i + 1), X::load(simd, b, i + 2));
+                }
+                divisor.divide(x).store(b, i);
+            }
+        }
+    }
+}

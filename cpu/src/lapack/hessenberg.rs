@@ -1,0 +1,50 @@
+//! Reduction to Hessenberg form, A = Q·H·Qᴴ. See [`crate::hessenberg`].
+
+use lapax_core::{ItemsInOut, ItemsMut};
+
+use super::integers::Int;
+use super::workspace::Lengths;
+use super::{Routines, checked, each, finite, in_place};
+use crate::hessenberg::active_range;
+use crate::{Error, InOut, Serial, Threads};
+
+/// [`crate::hessenberg::gehrd`] by LAPACK's xGEHRD.
+///
+/// # Errors
+/// As there, and where n or the workspace exceeds the library's integers.
+#[allow(clippy::too_many_arguments, reason = "they are LAPACK's")]
+pub fn gehrd<T: Routines>(
+    batch: usize,
+    n: usize,
+    low: usize,
+    high: usize,
+    a: InOut<'_, T>,
+    tau: &mut [T],
+    info: &mut [i32],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    active_range(n, low, high)?;
+    if n == 0 {
+        return crate::hessenberg::gehrd(batch, n, low, high, a, tau, info, threads);
+    }
+    let operands = (
+        ItemsInOut::new("a", batch, &[n, n], a)?,
+        ItemsMut::new("tau", batch, &[n - 1], tau)?,
+        ItemsMut::new("info", batch, &[], info)?,
+    );
+    let order = Int::new("n", n)?;
+    let active = [Int::new("low", low)?, Int::new("high", high)?];
+    let lengths =
+        Lengths::ask::<T>("gehrd", |work| T::gehrd(order, active, &mut [], &mut [], work))?;
+    let products = n.saturating_mul(n).saturating_mul(n).saturating_mul(2);
+    let scratch = || lengths.allocate::<T>();
+    each::<T, _, _>(batch, operands, products, threads, scratch, |work, (a, tau, info)| {
+        if finite(&*a) {
+            info[0] = checked(T::gehrd(order, active, a, tau, work));
+        } else {
+            let a = in_place(a);
+            checked(crate::hessenberg::gehrd(1, n, low, high, a, tau, info, &Serial));
+        }
+    });
+    Ok(())
+}

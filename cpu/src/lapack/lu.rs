@@ -1,0 +1,57 @@
+//! LU factorisation with partial pivoting, P·A = L·U. See [`crate::lu`].
+
+use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
+
+use super::integers::{Int, Integers};
+use super::{Routines, checked, each, finite, in_place};
+use crate::{Error, InOut, Serial, Threads};
+
+/// [`crate::lu::getrf`] by LAPACK's xGETRF.
+///
+/// # Errors
+/// As there, and where a dimension exceeds the library's integers.
+pub fn getrf<T: Routines>(
+    batch: usize,
+    m: usize,
+    n: usize,
+    a: InOut<'_, T>,
+    ipiv: &mut [i32],
+    info: &mut [i32],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    index_fits_i32("m", m)?;
+    let k = m.min(n);
+    let operands = (
+        ItemsInOut::new("a", batch, &[m, n], a)?,
+        ItemsMut::new("ipiv", batch, &[k], ipiv)?,
+        ItemsMut::new("info", batch, &[], info)?,
+    );
+    let (rows, columns) = (Int::new("m", m)?, Int::new("n", n)?);
+    let products = m.saturating_mul(n).saturating_mul(k) / 3;
+    let scratch = || Integers::with_room(k);
+    each::<T, _, _>(batch, operands, products, threads, scratch, |pivots, (a, ipiv, info)| {
+        if k > 0 && finite(&*a) {
+            info[0] = T::getrf(rows, columns, a, pivots);
+            pivots.load(ipiv);
+        } else {
+            checked(crate::lu::getrf(1, m, n, in_place(a), ipiv, info, &Serial));
+        }
+    });
+    Ok(())
+}
+
+/// [`crate::lu::lu`] by [`getrf`].
+///
+/// # Errors
+/// As there.
+pub fn lu<T: Routines>(
+    batch: usize,
+    m: usize,
+    n: usize,
+    a: InOut<'_, T>,
+    pivots: &mut [i32],
+    permutation: &mut [i32],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    crate::lu::through_getrf(getrf, batch, m, n, a, pivots, permutation, threads)
+}

@@ -1,0 +1,66 @@
+//! Schur form, A = Z·T·Zᴴ. See [`crate::schur`].
+
+use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
+
+use super::integers::Int;
+use super::routines::Values;
+use super::workspace::Lengths;
+use super::{Routines, checked, each, finite, in_place};
+use crate::schur::Eigenvalues;
+use crate::{Error, InOut, Serial, Threads, Vectors};
+
+/// [`crate::schur::gees`] by LAPACK's xGEES, without sorting.
+///
+/// # Errors
+/// As there, and where n or the workspace exceeds the library's integers.
+#[allow(clippy::too_many_arguments, reason = "they are LAPACK's")]
+pub fn gees<T: Routines>(
+    vectors: Vectors,
+    batch: usize,
+    n: usize,
+    a: InOut<'_, T>,
+    z: &mut [T],
+    w: Eigenvalues<'_, T>,
+    sdim: &mut [i32],
+    info: &mut [i32],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    index_fits_i32("n", n)?;
+    if n == 0 {
+        return crate::schur::gees(vectors, batch, n, a, z, w, sdim, info, threads);
+    }
+    let (first, second, imaginary) = w.parts(n);
+    let operands = (
+        ItemsInOut::new("a", batch, &[n, n], a)?,
+        ItemsMut::new("z", batch, &[n, n], z)?,
+        ItemsMut::new("w", batch, &[n], first)?,
+        ItemsMut::new("wi", batch, &[imaginary], second)?,
+        ItemsMut::new("sdim", batch, &[], sdim)?,
+        ItemsMut::new("info", batch, &[], info)?,
+    );
+    let order = Int::new("n", n)?;
+    let lengths = Lengths::ask::<T>("gees", |work| {
+        let nothing = Values { re: &mut [], im: &mut [] };
+        T::gees(vectors, order, &mut [], nothing, &mut [], work)
+    })?;
+    let products = n.saturating_mul(n).saturating_mul(n).saturating_mul(25);
+    let scratch = || (lengths.allocate::<T>(), vec![T::ZERO; n * n]);
+    each::<T, _, _>(batch, operands, products, threads, scratch, |scratch, item| {
+        let (t, z, w, wi, sdim, info) = item;
+        let (work, copy) = scratch;
+        (sdim[0], info[0]) = (0, 0);
+        if finite(&*t) {
+            copy.copy_from_slice(t);
+            z.fill(T::ZERO);
+            let w = Values { re: &mut *w, im: &mut *wi };
+            info[0] = checked(T::gees(vectors, order, t, w, z, work));
+            if info[0] == 0 {
+                return;
+            }
+            t.copy_from_slice(copy);
+        }
+        let w = Eigenvalues::from_parts(w, wi);
+        checked(crate::schur::gees(vectors, 1, n, in_place(t), z, w, sdim, info, &Serial));
+    });
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! The singular value decomposition A = U·diag(s)·Vᴴ. See [`crate::svd`].
+
+use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
+
+use super::integers::Int;
+use super::routines::Decomposed;
+use super::workspace::{Lengths, Work};
+use super::{Routines, checked, each, finite, in_place};
+use crate::svd::Svd;
+use crate::{Error, InOut, Serial, SingularVectors, Threads};
+
+/// [`crate::svd::gesdd`] by LAPACK's xGESDD.
+///
+/// # Errors
+/// As there, and where a dimension or the workspace, of which there are 4·min(m, n)² numbers for
+/// vectors, exceeds the library's integers.
+pub fn gesdd<T: Routines>(
+    job: SingularVectors,
+    batch: usize,
+    m: usize,
+    n: usize,
+    a: InOut<'_, T>,
+    results: Svd<'_, T>,
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let method = Method { name: "gesdd", library: T::gesdd, own: crate::svd::gesdd };
+    decompose_all(method, job, batch, (m, n), a, results, threads)
+}
+
+/// [`crate::svd::gesvd`] by LAPACK's xGESVD.
+///
+/// # Errors
+/// As there, and where a dimension or the workspace exceeds the library's integers.
+pub fn gesvd<T: Routines>(
+    job: SingularVectors,
+    batch: usize,
+    m: usize,
+    n: usize,
+    a: InOut<'_, T>,
+    results: Svd<'_, T>,
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let method = Method { name: "gesvd", library: T::gesvd, own: crate::svd::gesvd };
+    decompose_all(method, job, batch, (m, n), a, results, threads)
+}
+
+type Library<T> =
+    fn(SingularVectors, Int, Int, Decomposed<'_, T>, &mut Work<T>) -> Result<i32, Error>;
+type Own<T> = fn(
+    SingularVectors,
+    usize,
+    usize,
+    usize,
+    InOut<'_, T>,
+    Svd<'_, T>,
+    &dyn Threads,
+) -> Result<(), Error>;
+
+/// LAPACK's routine, and lapax's own.
+struct Method<T: Routines> {
+    name: &'static str,
+    library: Library<T>,
+    own: Own<T>,
+}
+
+fn decompose_all<T: Routines>(
+    method: Method<T>,
+    job: SingularVectors,
+    batch: usize,
+    (m, n): (usize, usize),
+    a: InOut<'_, T>,
+    results: Svd<'_, T>,
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    index_fits_i32("m", m)?;
+    index_fits_i32("n", n)?;
+    let k = m.min(n);
+    if k == 0 {
+        return (method.own)(job, batch, m, n, a, results, threads);
+    }
+    let Svd { s, u, vt, info } = results;
+    let (u_cols, vt_rows) = match job {
+        SingularVectors::All => (m, n),
+        SingularVectors::Thin => (k, k),
+        SingularVectors::None => (0, 0),
+    };
+    let (u, vt) = if job == SingularVectors::None {
+        u.fill(T::ZERO);
+        vt.fill(T::ZERO);
+        (&mut [][..], &mut [][..])
+    } else {
+        (u, vt)
+    };
+    let operands = (
+        ItemsInOut::new("a", batch, &[m, n], a)?,
+        ItemsMut::new("s", batch, &[k], s)?,
+        ItemsMut::new("u", batch, &[m, u_cols], u)?,
+        ItemsMut::new("vt", batch, &[vt_rows, n], vt)?,
+        ItemsMut::new("info", batch, &[], info)?,
+    );
+    let (rows, columns) = (Int::new("m", m)?, Int::new("n", n)?);
+    let lengths = Lengths::ask::<T>(method.name, |work| {
+        let nothing = Decomposed { a: &mut [], s: &mut [], u: &mut [], vt: &mut [] };
+        (method.library)(job, rows, columns, nothing, work)
+    })?;
+    let products = m.saturating_mul(n).saturating_mul(k).saturating_mul(10);
+    let scratch = || (lengths.allocate::<T>(), vec![T::ZERO; m * n]);
+    each::<T, _, _>(batch, operands, products, threads, scratch, |scratch, (a, s, u, vt, info)| {
+        let (work, copy) = scratch;
+        if finite(&*a) {
+            copy.copy_from_slice(a);
+            let of = Decomposed { a, s, u, vt };
+            info[0] = checked((method.library)(job, rows, columns, of, work));
+            if info[0] == 0 {
+                return;
+            }
+            a.copy_from_slice(copy);
+        }
+        let results = Svd { s, u, vt, info };
+        checked((method.own)(job, 1, m, n, in_place(a), results, &Serial));
+    });
+    Ok(())
+}

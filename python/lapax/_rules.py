@@ -1,0 +1,223 @@
+"""Lowering rules on the CPU: JAX's own with their calls renamed, and ours where JAX has none.
+
+A rule of JAX keeps its NaN fill, layouts and sharding. `eigh` and `svd` get more than a rename:
+the parameters that JAX refuses on the CPU.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
+
+from lapax import _jax_private as private
+from lapax import _row_major
+from lapax._call import call_p, in_front
+from lapax._lowering import dtype_name, is_static, lower_target
+from lapax._register import taken_over
+from lapax._table import ops, targets
+
+PLATFORM = "cpu"
+
+exporting_context = jax.make_user_context(default_value=False)
+"""Whether this thread lowers programs that run without lapax; part of the keys of JAX's caches."""
+
+_INSTEAD = {"JACOBI": "QR", "POLAR": "DEFAULT"}
+"""`SvdAlgorithm`s without a target of their own, and the one that serves them: the bounds on the
+error of all of them are those of a backward stable method."""
+
+
+def serves(op: str) -> bool:
+    """Whether the table has an op of this name on the CPU."""
+    return any(target.platform.lower() == PLATFORM for target in ops().get(op, ()))
+
+
+def renaming(stock: private.Rule, ctx: Any, *args: Any, **params: Any) -> Any:
+    """JAX's rule, its calls going to lapax."""
+    return private.rename_calls(lambda: stock(ctx, *args, **params), _names())
+
+
+def calling(
+    by_name: Callable[[Mapping[str, Any]], bool],
+    stock: private.Rule,
+    ctx: Any,
+    *args: Any,
+    **params: Any,
+) -> Any:
+    """JAX's rule for programs that call targets by name; jaxlib's are made fit to be called.
+
+    JAX leaves that to its rules for linear algebra, which no longer do it here.
+    """
+    if not private.for_export(ctx) and by_name(params):
+        private.initialize_lapack()
+    return stock(ctx, *args, **params)
+
+
+def row_major(
+    name: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any
+) -> Sequence[Any]:
+    """The row-major target of a primitive's own name, or JAX's rule where that serves the call."""
+    kept = functools.partial(renaming, stock, ctx, *operands, **params)
+    attributes = _row_major.attributes(name, ctx.avals_in, params)
+    return _call(name, kept, ctx, operands, attributes)
+
+
+def own(op: str, common: private.Rule, ctx: Any, *operands: Any, **params: Any) -> Sequence[Any]:
+    """The target of the same name; JAX's common rule where that cannot serve the call.
+
+    Parameters of the primitive are in the shapes of its results.
+    """
+    return _call(op, functools.partial(common, ctx, *operands, **params), ctx, operands, {})
+
+
+def _call(
+    op: str,
+    instead: Callable[[], Any],
+    ctx: Any,
+    operands: Sequence[Any],
+    attributes: Mapping[str, Any] | None,
+) -> Sequence[Any]:
+    """A call of the op's target; its results beyond the primitive's are dropped.
+
+    `instead` serves calls without attributes, symbolic shapes, dtypes that the table does not have
+    and programs that run without lapax.
+    """
+    avals = (*ctx.avals_in, *ctx.avals_out)
+    for target in targets(PLATFORM):
+        variant = target.signature.variant(dtype_name(ctx.avals_in[0].dtype))
+        if target.signature.op != op or variant is None:
+            continue
+        if attributes is None or not all(is_static(aval.shape) for aval in avals):
+            break
+        if _for_others(ctx):
+            break
+        scratch = [
+            ctx.avals_in[ret.alias].update(weak_type=False)
+            for ret in variant.rets[len(ctx.avals_out) :]
+            if ret.alias is not None
+        ]
+        sub_ctx = ctx.replace(avals_out=[*ctx.avals_out, *scratch])
+        results = lower_target(sub_ctx, target, variant, operands, attributes)
+        return list(results)[: len(ctx.avals_out)]
+    kept: Sequence[Any] = instead()
+    return kept
+
+
+def batched(
+    op: str, primitive: Primitive, axis: Any, args: Sequence[Any], dims: Sequence[Any]
+) -> tuple[Any, int | None]:
+    """The primitive takes one matrix only, so its batch is a call of the target itself."""
+    if all(dim is None for dim in dims):
+        return primitive.bind(*args), None
+    return call_p.bind(*in_front(axis, args, dims), name=op, attrs=(), sizes=())[0], 0
+
+
+def eigh(
+    primitive: Primitive,
+    stock: private.Rule,
+    ctx: Any,
+    a: Any,
+    *,
+    subset_by_index: tuple[int, int] | None,
+    **params: Any,
+) -> Sequence[Any]:
+    """`eigh_p`, also for `subset_by_index` and for every EighImplementation."""
+    return _whole_then_part(
+        "eigh", (-1, -1), ctx, subset_by_index, ctx.avals_in[0].shape[-1:],
+        lambda full: stock(full, a, subset_by_index=None, **_any_implementation(params)),
+        private.result_avals(primitive, ctx.avals_in, subset_by_index=None, **params),
+    )  # fmt: skip
+
+
+def eigh_values(
+    primitive: Primitive,
+    stock: private.Rule,
+    ctx: Any,
+    a: Any,
+    *,
+    subset_by_index: tuple[int, int] | None,
+    **params: Any,
+) -> Sequence[Any]:
+    """The eigenvalues of `eigh_p` alone: its call, in LAPACK's mode N."""
+    whole = {**_any_implementation(params), "subset_by_index": None}
+    avals = private.result_avals(primitive, ctx.avals_in, **whole)
+
+    def emit(full: Any) -> Sequence[Any]:
+        both = full.replace(primitive=primitive, avals_out=avals)
+        return list(stock(both, a, **whole))[1:]
+
+    return _whole_then_part(
+        "eigh", (-1,), ctx, subset_by_index, ctx.avals_in[0].shape[-1:], emit, avals[1:],
+        {"mode": ord("N")},
+    )  # fmt: skip
+
+
+def svd(
+    primitive: Primitive,
+    stock: private.Rule,
+    ctx: Any,
+    a: Any,
+    *,
+    subset_by_index: tuple[int, int] | None,
+    algorithm: Any = None,
+    **params: Any,
+) -> Sequence[Any]:
+    """`svd_p`, also for `subset_by_index` and for every SvdAlgorithm."""
+    if algorithm is not None:
+        algorithm = type(algorithm)[_INSTEAD.get(algorithm.name, algorithm.name)]
+    if not params["compute_uv"]:
+        params["full_matrices"] = False  # JAX's rule allocates U and V all the same.
+    whole = {**params, "algorithm": algorithm, "subset_by_index": None}
+    return _whole_then_part(
+        "svd", (-1, -1, -2), ctx, subset_by_index, ctx.avals_in[0].shape[-2:],
+        lambda full: stock(full, a, **whole),
+        private.result_avals(primitive, ctx.avals_in, **whole),
+    )  # fmt: skip
+
+
+def _any_implementation(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters with the default algorithm, where this JAX has the parameter."""
+    return {**params, "algorithm": None} if "algorithm" in params else dict(params)
+
+
+def _whole_then_part(
+    what: str,
+    axes: Sequence[int],
+    ctx: Any,
+    subset: tuple[int, int] | None,
+    sizes: Sequence[Any],
+    emit: Callable[[Any], Sequence[Any]],
+    avals: Sequence[Any],
+    attributes: Mapping[str, int] | None = None,
+) -> Sequence[Any]:
+    """All min(sizes) values and vectors by `emit`; of result i the range `subset` along axes[i]."""
+    full = ctx.replace(avals_out=list(avals))
+    results = private.rename_calls(lambda: emit(full), _names(), attributes)
+    if subset is None:
+        return list(results)
+    start, stop = subset
+    if not 0 <= start <= stop <= min(sizes):
+        raise ValueError(f"{what}: subset_by_index {subset} is not within (0, {min(sizes)})")
+
+    def part(*arrays: jax.Array) -> list[jax.Array]:
+        pairs = zip(arrays, axes, strict=False)
+        return [jax.lax.slice_in_dim(x, start, stop, axis=x.ndim + axis) for x, axis in pairs]
+
+    sub_ctx = ctx.replace(primitive=None, avals_in=list(avals))
+    sliced: Sequence[Any] = mlir.lower_fun(part, multiple_results=True)(sub_ctx, *results)
+    return sliced
+
+
+def _names() -> dict[str, str]:
+    """What each of jaxlib's names becomes: itself where a program must keep it or may."""
+    keep = taken_over() or exporting_context.value
+    return {target.name: target.name if keep else target.jax_name for target in targets(PLATFORM)}
+
+
+def _for_others(ctx: Any) -> bool:
+    """Whether only names of jaxlib's will do."""
+    return exporting_context.value or (taken_over() and private.for_export(ctx))

@@ -1,0 +1,191 @@
+"""Vectors that a program does not use are not computed, and nothing else changes."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.linalg as jsl
+import numpy as np
+import pytest
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+import lapax
+from programs import assert_close, custom_calls, operands, run_python, tolerance
+
+F32 = np.dtype(np.float32)
+V, N, A, S = (ord(letter) for letter in "VNAS")
+
+
+def modes(function, *args):
+    """LAPACK's job codes of the calls in a program, in order."""
+    text = jax.jit(function).lower(*args).as_text()
+    return [int(code) for code in re.findall(r"(?:mode|compute_left|compute_right) = (\d+)", text)]
+
+
+def hermitian(dtype, batch=(3,), n=6):
+    return operands(np.dtype(dtype), n=n, batch=batch).s
+
+
+VALUES = {
+    "eigvalsh": jnp.linalg.eigvalsh,
+    "eigvalsh_upper": functools.partial(jnp.linalg.eigvalsh, UPLO="U"),
+    "scipy": functools.partial(jsl.eigh, eigvals_only=True),
+    "discarded": lambda a: jax.lax.linalg.eigh(a)[1],
+    "hermitian_svd": functools.partial(jnp.linalg.svd, compute_uv=False, hermitian=True),
+    "two_norm": functools.partial(jnp.linalg.norm, ord=2, axis=(-2, -1)),
+    "nuclear_norm": functools.partial(jnp.linalg.norm, ord="nuc", axis=(-2, -1)),
+    "cond": jnp.linalg.cond,
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_alone(name, dtype):
+    a = hermitian(dtype)
+    expected = VALUES[name](a)
+    with lapax.installed():
+        assert modes(VALUES[name], a) == [N]
+        got = VALUES[name](a)
+    assert_close(got, expected, tolerance(np.dtype(dtype), 6))
+
+
+def test_used_vectors_are_computed():
+    a = hermitian(F32)
+    with lapax.installed():
+        assert modes(jnp.linalg.eigh, a) == [V]
+        assert modes(lambda a: jnp.linalg.eigh(a)[1], a) == [V]
+        assert modes(lambda a: jnp.linalg.svd(a)[0], a) == [A]
+        assert modes(lambda a: jnp.linalg.svd(a, full_matrices=False)[2], a) == [S]
+
+
+def test_other_decompositions():
+    a = operands(F32, n=5, batch=(2,)).a
+    cases = {
+        "svd": (lambda a: jnp.linalg.svd(a)[1], [N]),
+        "eig": (lambda a: jnp.linalg.eig(a)[0], [N, N]),
+        "eig_left": (lambda a: jax.lax.linalg.eig(a)[1], [V, N]),
+        "eig_both": (lambda a: jax.lax.linalg.eig(a), [V, V]),
+        "schur": (lambda a: jax.lax.linalg.schur(a)[0], [N]),
+        "schur_vectors": (lambda a: jax.lax.linalg.schur(a)[1], [V]),
+    }
+    for name, (function, expected) in cases.items():
+        with lapax.installed():
+            assert modes(function, a) == expected, name
+            # Eagerly, nothing is dropped: the vectors are computed and thrown away.
+            assert_close(jax.jit(function)(a), function(a), tolerance(F32, 5))
+
+
+def test_derivatives_use_the_vectors():
+    a = hermitian(F32, batch=())
+    function = lambda a: jnp.sin(jnp.linalg.eigvalsh(a)).sum()  # noqa: E731
+    expected = jax.grad(function)(a)
+    hessian = jax.hessian(function)(a[:3, :3])
+    with lapax.installed():
+        assert modes(jax.grad(function), a) == [V]
+        assert_close(jax.grad(function)(a), expected, tolerance(F32, 40))
+        assert_close(jax.hessian(function)(a[:3, :3]), hessian, tolerance(F32, 40))
+        # A program whose vectors were dropped before it is differentiated.
+        saved = jax.checkpoint(jax.jit(function))
+        assert_close(jax.grad(saved)(a), expected, tolerance(F32, 40))
+
+
+def dropped(function, *args):
+    """The function as a program whose unused results JAX has dropped already."""
+    from jax.interpreters import partial_eval
+
+    closed = jax.make_jaxpr(function)(*args)
+    jaxpr, _ = partial_eval.dce_jaxpr(getattr(closed, "jaxpr", closed), [True])
+    return lambda *args: jax.core.eval_jaxpr(jaxpr, closed.consts, *args)[0]
+
+
+def test_a_dropped_program_is_a_function_like_any():
+    a = hermitian(F32)
+    function = lambda a: jax.lax.linalg.eigh(a)[1]  # noqa: E731
+    expected = function(a)
+    tangent = jax.jvp(function, (a,), (a,))[1]
+    with lapax.installed():
+        values = dropped(function, a)
+        one = dropped(function, a[0])
+        assert_close(values(a), expected, tolerance(F32, 6))
+        assert_close(jax.jvp(values, (a,), (a,))[1], tangent, tolerance(F32, 40))
+        assert_close(jax.vmap(one)(a), expected, tolerance(F32, 6))
+        assert modes(jax.vmap(one), a) == [N]
+    # It goes on working where lapax is no longer installed.
+    assert custom_calls(values, a) == ["lapack_ssyevd_ffi"]
+    assert_close(values(a), expected, tolerance(F32, 6))
+
+
+def test_inside_control_flow():
+    a = hermitian(F32)
+
+    def scanned(a):
+        return jax.lax.scan(lambda c, x: (c, jnp.linalg.eigh(x).eigenvalues), 0, a)[1]
+
+    def branched(a):
+        return jax.lax.cond(a[0, 0, 0] > 0, jnp.linalg.eigvalsh, lambda a: a[..., 0], a)
+
+    with lapax.installed():
+        for function in (scanned, branched, jax.vmap(jnp.linalg.eigvalsh)):
+            assert modes(function, a) == [N]
+            assert_close(function(a), np.linalg.eigvalsh(a), tolerance(F32, 6))
+
+
+def test_a_sharded_batch_stays_sharded():
+    a = hermitian(F32, batch=(8,))
+    sharding = NamedSharding(Mesh(np.array(jax.devices()), ("x",)), PartitionSpec("x"))
+    with lapax.installed():
+        compiled = jax.jit(jnp.linalg.eigvalsh).lower(jax.device_put(a, sharding)).compile()
+        got = compiled(jax.device_put(a, sharding))
+    assert "all-gather" not in compiled.as_text()
+    assert got.sharding.is_equivalent_to(sharding, got.ndim)
+    assert_close(got, np.linalg.eigvalsh(a), tolerance(F32, 6))
+
+
+def test_failure_is_nan():
+    a = hermitian(F32)
+    a[1, 2, 2] = np.nan
+    with lapax.installed():
+        w = np.asarray(jnp.linalg.eigvalsh(a))
+    assert np.isnan(w[1]).all()
+    assert np.isfinite(w[[0, 2]]).all()
+
+
+def test_symbolic_shapes():
+    b, n = jax.export.symbolic_shape("b, n")
+    with lapax.installed(), lapax.exporting():
+        program = jax.export.export(jax.jit(jnp.linalg.eigvalsh))(
+            jax.ShapeDtypeStruct((b, n, n), F32)
+        )
+    a = hermitian(F32)
+    assert_close(program.call(a), np.linalg.eigvalsh(a), tolerance(F32, 6))
+
+
+def test_no_vectors_in_memory():
+    """The program for values holds no second matrix beside LAPACK's own."""
+    a = jax.ShapeDtypeStruct((256, 256), F32)
+    with lapax.installed():
+        sizes = [
+            jax.jit(f).lower(a).compile().memory_analysis().output_size_in_bytes
+            for f in (jnp.linalg.eigvalsh, jnp.linalg.eigh)
+        ]
+    assert sizes[0] < sizes[1] / 100
+
+
+def test_stock_rules_are_back_after_uninstall():
+    a = hermitian(F32)
+    with lapax.installed():
+        assert modes(jnp.linalg.eigvalsh, a) == [N]
+    assert modes(jnp.linalg.eigvalsh, a) == [V]
+
+
+def test_under_disable_jit():
+    code = """
+import jax, numpy as np, lapax
+lapax.install()
+a = np.diag([3.0, 1.0, 2.0]).astype(np.float32)
+with jax.disable_jit():
+    print(np.asarray(jax.numpy.linalg.eigvalsh(a)).round(5).tolist())
+"""
+    assert run_python(code).strip() == "[1.0, 2.0, 3.0]"
