@@ -79,11 +79,12 @@ impl<T: Scalar> Iteration<'_, T> {
         let x = (wide(at(last - 1, last - 1)) - corner).scale(T::Real::from_f64(0.5));
         let size = if coupling.abs1() > x.abs1() { coupling.abs1() } else { x.abs1() };
         let (a, b) = (x.unscale(size), coupling.unscale(size));
-        let mut root = square_root::<T>(a * a + b * b).scale(size);
-        if x.re() * root.re() + x.im() * root.im() < T::Real::ZERO {
+        let mut root = square_root::<T>(a * a + b * b);
+        // Of the scaled numbers: products of tiny ones would vanish, and their sign with them.
+        if a.re() * root.re() + a.im() * root.im() < T::Real::ZERO {
             root = -root;
         }
-        let shift = corner - coupling * coupling.divide(x + root);
+        let shift = corner - coupling * coupling.divide(x + root.scale(size));
         T::from_parts(shift.re(), shift.im())
     }
 

@@ -38,7 +38,7 @@ fn compare<T: Sample>(call: Call<'_, T>) {
         (0..BATCH * M * M)
             .map(|k| {
                 // Diagonally dominant, so that every family factors it.
-                let diagonal = if k % (M * M) % (M + 1) == 0 { 3.0 } else { 0.0 };
+                let diagonal = if (k % (M * M)).is_multiple_of(M + 1) { 3.0 } else { 0.0 };
                 T::narrow(random.scalar(), 0) + T::from_f64(diagonal)
             })
             .collect()

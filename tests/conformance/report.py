@@ -65,7 +65,7 @@ def page(tables: Sequence[Table], revision: str, exceptions: str) -> str:
         f"Whole test files of the JAX repository (revision {revision}), unchanged, on the CPU, "
         f"with {versions}: under stock JAX and after `lapax.install()`; "
         "`export_back_compat_test` after `lapax.install(takeover=True)`, so that the programs "
-        "stored with JAX since 2022 call lapax by jaxlib's names. Cases are "
+        "stored by earlier versions of JAX call lapax by jaxlib's names. Cases are "
         "JAX_NUM_GENERATED_CASES; in the runs with 100 stock JAX ran only what failed.",
         "",
         "| file | mode | cases | stock JAX | lapax |",

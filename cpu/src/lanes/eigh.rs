@@ -8,7 +8,7 @@ use super::implicit_ql::Tridiagonal;
 use super::reflector::{reflect_columns, reflector};
 use super::scaling::Extent;
 use super::tile::{pack, unpack};
-use super::{Kernel, Lane, Mask, Order, Reg, Shape, Tile, Vector, numbers};
+use super::{Kernel, Lane, Mask, Order, Reg, Shape, Tile, Vector, flags};
 use crate::{Scalar, Uplo};
 
 /// Decomposes a group; a matrix that is not finite or does not converge goes to `single`.
@@ -57,12 +57,12 @@ where
         count: usize,
     ) {
         let n = self.n;
-        let InOut { src, dst } = v.into_in_out();
+        let InOut { src: apart, dst } = v.into_in_out();
         let (w, info) = (w.into_data(), info.into_data());
         let order = if self.uplo == Uplo::Lower { Order::Column } else { Order::Row };
         let (a, z) = (scratch.a.registers::<S>(), scratch.z.registers::<S>());
         let (tau, real) = (scratch.tau.registers::<S>(), scratch.real.registers::<S>());
-        let src = src.unwrap_or(dst);
+        let src = apart.unwrap_or(dst);
         pack(simd, src, count, Shape { m: n, n, order }, a);
         let conj = self.uplo == Uplo::Upper;
         let (failed, powers) = prepare::<S, T::Lane<S>>(simd, a, n, conj);
@@ -80,22 +80,24 @@ where
             *d = (Vector::<S, T::Real>::from_reg(simd, *d) / powers).reg();
         }
 
-        let one = Vector::<S, T::Real>::splat(simd, T::Real::ONE);
-        let failed = numbers(Vector::choose(failed, one, one - one));
+        let failed = flags(simd, failed);
         let failed = &failed[..count];
         // Lanes write over what the slow way still needs.
         let kept: Vec<T> = (failed.iter().zip(src.chunks_exact(n * n)))
-            .filter(|(failed, _)| **failed == T::Real::ONE)
+            .filter(|(failed, _)| **failed)
             .flat_map(|(_, a)| a.to_vec())
             .collect();
         unpack(simd, d, count, Shape { m: n, n: 1, order: Order::Column }, w);
         if let Some(z) = z {
             unpack(simd, z, count, Shape { m: n, n, order: Order::Column }, dst);
+        } else if let Some(src) = apart {
+            // Scratch, but not left as the host's memory was.
+            dst.copy_from_slice(src);
         }
         let mut kept = kept.chunks_exact(n * n);
         let matrices = dst.chunks_exact_mut(n * n).zip(w.chunks_exact_mut(n)).zip(info);
         for (((v, w), info), failed) in matrices.zip(failed) {
-            match (*failed == T::Real::ONE).then(|| kept.next()).flatten() {
+            match failed.then(|| kept.next()).flatten() {
                 Some(a) => {
                     v.copy_from_slice(a);
                     *info = (self.single)(v, w);

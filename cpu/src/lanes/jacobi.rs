@@ -123,13 +123,14 @@ impl<S: Simd, X: Lane<S>> Columns<'_, S, X> {
         self.norms[q] = b.add_mul(t, size).reg();
         let one = X::from_real(one);
         let phase = X::choose(on, phase, one).conj();
-        rotate::<S, X>(simd, (c, s, phase), xp, xq);
+        let rotation = Rotation { c, s, phase };
+        rotate::<S, X>(simd, rotation, xp, xq);
         if let Some(v) = &mut self.v {
             let stride = self.n * X::PARTS;
             let (left, right) = v.split_at_mut(q * stride);
             rotate::<S, X>(
                 simd,
-                (c, s, phase),
+                rotation,
                 &mut left[p * stride..(p + 1) * stride],
                 &mut right[..stride],
             );
@@ -159,14 +160,23 @@ impl<S: Simd, X: Lane<S>> Columns<'_, S, X> {
     }
 }
 
+/// A rotation by an angle, and the phase that the second column is multiplied by before it.
+#[derive(Clone, Copy)]
+struct Rotation<S: Simd, X: Lane<S>> {
+    c: Vector<S, X::Real>,
+    s: Vector<S, X::Real>,
+    phase: X,
+}
+
 /// (x, y) ← (c·x − s·y', s·x + c·y') for y' = phase·y.
 #[inline(always)]
 fn rotate<S: Simd, X: Lane<S>>(
     simd: S,
-    (c, s, phase): (Vector<S, X::Real>, Vector<S, X::Real>, X),
+    rotation: Rotation<S, X>,
     x: &mut [Reg<S, X>],
     y: &mut [Reg<S, X>],
 ) {
+    let Rotation { c, s, phase } = rotation;
     for (x, y) in x.chunks_exact_mut(X::PARTS).zip(y.chunks_exact_mut(X::PARTS)) {
         let (p, mut q) = (X::load(simd, x, 0), X::load(simd, y, 0));
         if X::PARTS > 1 {

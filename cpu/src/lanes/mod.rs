@@ -104,6 +104,13 @@ pub(crate) fn numbers<S: Simd, R: LaneReal>(x: Vector<S, R>) -> [R; MAX_LANES] {
     lanes
 }
 
+/// The truth values of one mask, one for each matrix.
+#[inline(always)]
+pub(crate) fn flags<S: Simd, R: LaneReal>(simd: S, mask: Mask<S, R>) -> [bool; MAX_LANES] {
+    let splat = |x| Vector::<S, R>::splat(simd, x);
+    numbers(Vector::choose(mask, splat(R::ONE), splat(R::ZERO))).map(|x| x == R::ONE)
+}
+
 /// The integer that a lane holds as a real number.
 #[inline(always)]
 pub(crate) fn integer<R: LaneReal>(x: R) -> i32 {

@@ -13,7 +13,7 @@ use super::qr;
 use super::reflector::{reflect_columns, reflector};
 use super::scaling::Extent;
 use super::tile::{pack, unpack};
-use super::{Kernel, Lane, Mask, Order, Reg, Shape, Tile, Vector, numbers};
+use super::{Kernel, Lane, Mask, Order, Reg, Shape, Tile, Vector, flags};
 use crate::{Scalar, SingularVectors};
 
 /// Decomposes a group; a matrix that is not finite or does not converge goes to `single`.
@@ -103,7 +103,7 @@ where
             unpack(simd, &*tiles.v, count, shape, left);
             unpack(simd, &*tiles.x, count, Shape { m: k, n: k, order: right_order }, right);
         }
-        self.repair(simd, failed, count, (dst, s, (u, vt)), info.into_data());
+        self.repair(simd, failed, count, [dst, u, vt], s, info.into_data());
     }
 }
 
@@ -124,7 +124,8 @@ impl<F> Decompose<F> {
         simd: S,
         failed: Mask<S, T::Real>,
         count: usize,
-        (a, s, (u, vt)): (&mut [T], &mut [T::Real], (&mut [T], &mut [T])),
+        [a, u, vt]: [&mut [T]; 3],
+        s: &mut [T::Real],
         info: &mut [i32],
     ) where
         F: Fn(&mut [T], &mut [T::Real], &mut [T], &mut [T]) -> i32,
@@ -133,9 +134,8 @@ impl<F> Decompose<F> {
         if !failed.any() {
             return;
         }
-        let one = Vector::<S, T::Real>::splat(simd, T::Real::ONE);
-        let failed = numbers(Vector::choose(failed, one, one - one));
-        for (b, info) in info.iter_mut().enumerate().filter(|(b, _)| failed[*b] == T::Real::ONE) {
+        let failed = flags(simd, failed);
+        for (b, info) in info.iter_mut().enumerate().filter(|(b, _)| failed[*b]) {
             let part = |length: usize| b * (length / count)..(b + 1) * (length / count);
             let (a_part, s_part) = (part(a.len()), part(s.len()));
             let (u_part, vt_part) = (part(u.len()), part(vt.len()));

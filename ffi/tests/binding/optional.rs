@@ -65,7 +65,7 @@ fn plan<T: Element, I: Element>(
     index: fn(u8) -> I,
 ) -> Plan {
     let full = |own: &[i64]| [leading, own].concat();
-    let chosen = |i: usize| index(if i % 2 == 0 { 2 } else { 0 });
+    let chosen = |i: usize| index(if i.is_multiple_of(2) { 2 } else { 0 });
     let args = vec![
         Operand::new(&full(&[2]), chosen),
         Operand::new(&full(x), |i| number(u8::try_from(i).unwrap())),

@@ -20,7 +20,8 @@ from lapax._checks.equations import (
     wide,
 )
 
-# trsm and triangular_solve: op(A)·X = B or X·op(A) = B, A triangular, with ones for its diagonal where diag is 'U'.
+# trsm and triangular_solve: op(A)·X = B or X·op(A) = B, A triangular, with ones for its diagonal
+# where diag is 'U'.
 
 
 def _trsm_inputs(
