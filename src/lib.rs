@@ -16,7 +16,7 @@
 //! - a numerical outcome is `info`, LAPACK's meaning, per matrix; misuse is INVALID_ARGUMENT with
 //!   target, operand, expected and got;
 //! - results have the same bits whatever the number of threads, and wherever a matrix stands in its
-//!   batch;
+//!   batch; batches too small to fill SIMD lanes are computed one by one, and may round otherwise;
 //! - an argument and a result that XLA declares to share memory may do so or not.
 
 pub mod backend;
