@@ -168,7 +168,10 @@ def _measured(job: Job, rates: Callable[[np.dtype[Any]], float], seconds: float)
     # A wrong answer has no time: a single turn of nothing stands for it.
     times = [[math.nan]] * 3 if failed else _take_turns([*sides.values(), copy], seconds)
     medians = [statistics.median(t) for t in times]
-    real = np.finfo(case.args[0].dtype).dtype if case.flops else np.dtype(np.float32)
+    dtype = case.args[0].dtype
+    # Integers have no rate of their own to be measured against.
+    counted = case.flops and np.issubdtype(dtype, np.inexact)
+    real = np.finfo(dtype).dtype if counted else np.dtype(np.float32)
     return Row(
         target=job.target.name,
         op=job.op,
