@@ -104,6 +104,10 @@ pub(crate) fn through_potrf<T: Scalar>(
     InOut { src, dst }: InOut<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
+    if n == 0 {
+        // An empty matrix has no memory that would bound how many there are.
+        return ItemsMut::new("l", batch, &[n, n], dst).map(|_| ());
+    }
     let mut info = vec![0; batch];
     potrf(Uplo::Upper, batch, n, InOut { src, dst: &mut *dst }, &mut info, threads)?;
     let operands =

@@ -139,6 +139,12 @@ pub(crate) fn through_getrf<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let InOut { src, dst } = a;
+    if m == 0 {
+        // Without rows no operand has memory that would bound how many matrices there are.
+        ItemsMut::new("pivots", batch, &[m], pivots)?;
+        ItemsMut::new("permutation", batch, &[m], permutation)?;
+        return ItemsMut::new("a", batch, &[m, n], dst).map(|_| ());
+    }
     let mut columns = vec![T::ZERO; dst.len()];
     transpose(batch, (m, n), src.unwrap_or(dst), &mut columns, threads)?;
     let mut info = vec![0; batch];

@@ -114,7 +114,7 @@ pub(crate) fn flags<S: Simd, R: LaneReal>(simd: S, mask: Mask<S, R>) -> [bool; M
 /// The integer that a lane holds as a real number.
 #[inline(always)]
 pub(crate) fn integer<R: LaneReal>(x: R) -> i32 {
-    #[allow(clippy::cast_possible_truncation, reason = "lanes count rows, at most MAX_ORDER")]
+    #[allow(clippy::cast_possible_truncation, reason = "lanes count rows, fewer than an i32 holds")]
     {
         x.to_f64() as i32
     }
