@@ -14,6 +14,9 @@ pub trait Batched: Send + Sized {
     /// What a kernel gets for one matrix.
     type Item;
 
+    /// Whether there is a result with elements to write.
+    fn writes(&self) -> bool;
+
     /// The first `count` items, and the rest.
     fn split_at(self, count: usize) -> (Self, Self);
 
@@ -42,7 +45,8 @@ pub fn for_each<B: Batched, S>(
     });
 }
 
-/// Calls `kernel` for consecutive parts of a batch, each with its number of items, at least 1.
+/// Calls `kernel` for consecutive parts of a batch, each with its number of items, at least 1; not
+/// at all where there is nothing to write, however many items the batch has.
 ///
 /// `nanoseconds` is an estimate of one item's time, as for [`for_each`]. Where the parts are cut
 /// depends on the threads: what is computed for an item must not depend on the part it is in.
@@ -53,11 +57,12 @@ pub fn for_each_part<B: Batched>(
     threads: &dyn Threads,
     kernel: impl Fn(B, usize) + Sync,
 ) {
+    if batch == 0 || !operands.writes() {
+        return;
+    }
     let chunks = chunks(batch, nanoseconds, threads.count());
     if chunks <= 1 {
-        if batch > 0 {
-            kernel(operands, batch);
-        }
+        kernel(operands, batch);
         return;
     }
     // The first `longer` chunks hold one item more than the others.
@@ -100,6 +105,11 @@ macro_rules! tuple {
         #[allow(non_snake_case, reason = "a type parameter's name is also its field's name")]
         impl<$($operand: Batched),+> Batched for ($($operand,)+) {
             type Item = ($($operand::Item,)+);
+
+            fn writes(&self) -> bool {
+                let ($($operand,)+) = self;
+                $($operand.writes())||+
+            }
 
             fn split_at(self, count: usize) -> (Self, Self) {
                 let ($($operand,)+) = self;
@@ -170,6 +180,16 @@ mod tests {
         assert_eq!(sums(&Serial, 1_000_000)?, expected);
         assert_eq!(sums(&Backwards, 1)?, expected);
         assert_eq!(sums(&Backwards, 1_000_000)?, expected);
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_to_write_is_no_work() -> Result<(), Error> {
+        let empty = (
+            Items::new("a", usize::MAX, &[0], &[0.0_f64; 0])?,
+            ItemsMut::new("b", usize::MAX, &[0], &mut [0.0_f64; 0])?,
+        );
+        for_each(usize::MAX, empty, 1, &Backwards, || (), |(), _| panic!("nothing to do"));
         Ok(())
     }
 

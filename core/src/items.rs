@@ -117,6 +117,10 @@ fn item_length(
 impl<'a, T: Sync> Batched for Items<'a, T> {
     type Item = &'a [T];
 
+    fn writes(&self) -> bool {
+        false
+    }
+
     fn split_at(self, count: usize) -> (Self, Self) {
         let length = self.length;
         let (head, tail) = self.data.split_at(count * length);
@@ -133,6 +137,10 @@ impl<'a, T: Sync> Batched for Items<'a, T> {
 impl<'a, T: Send> Batched for ItemsMut<'a, T> {
     type Item = &'a mut [T];
 
+    fn writes(&self) -> bool {
+        !self.data.is_empty()
+    }
+
     fn split_at(self, count: usize) -> (Self, Self) {
         let length = self.length;
         let (head, tail) = self.data.split_at_mut(count * length);
@@ -148,6 +156,10 @@ impl<'a, T: Send> Batched for ItemsMut<'a, T> {
 
 impl<'a, T: Copy + Send + Sync> Batched for ItemsInOut<'a, T> {
     type Item = &'a mut [T];
+
+    fn writes(&self) -> bool {
+        !self.dst.is_empty()
+    }
 
     fn split_at(self, count: usize) -> (Self, Self) {
         let length = self.length;

@@ -11,7 +11,8 @@ use pulp::Arch;
 use crate::balance::{Scaling, norm};
 use crate::eigenvectors::{Which, eigenvectors, width};
 use crate::hessenberg::nan;
-use crate::schur::{self, Eigenvalues, cost, eigenvalues, schur_form};
+use crate::scalar::{is_single, narrow, widen};
+use crate::schur::{self, DOUBLE_ORDER, Eigenvalues, cost, eigenvalues, schur_form};
 use crate::{Error, Scalar, Threads, Vectors};
 
 /// The results of [`geev`].
@@ -54,18 +55,78 @@ pub fn geev<T: Scalar>(
     );
     let arch = Arch::new();
     let (left, right) = (left == Vectors::Wanted, right == Vectors::Wanted);
-    for_each(
-        batch,
-        operands,
-        cost::<T>(n),
-        threads,
-        || Scratch::new(n, left || right),
-        |scratch, (a, w, wi, vl, vr, info)| {
-            let vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
-            info[0] = decompose(a, [w, wi], vectors, scratch, arch);
-        },
-    );
+    if is_single::<T>() && n <= DOUBLE_ORDER {
+        for_each(
+            batch,
+            operands,
+            cost::<T::Double>(n),
+            threads,
+            || Double::<T>::new(n, imaginary, left || right),
+            |scratch, (a, w, wi, vl, vr, info)| {
+                let vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
+                info[0] = scratch.decompose(a, [w, wi], vectors, arch);
+            },
+        );
+    } else {
+        for_each(
+            batch,
+            operands,
+            cost::<T>(n),
+            threads,
+            || Scratch::new(n, left || right),
+            |scratch, (a, w, wi, vl, vr, info)| {
+                let vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
+                info[0] = decompose(a, [w, wi], vectors, scratch, arch);
+            },
+        );
+    }
     Ok(())
+}
+
+/// Decomposes in double precision what is single.
+struct Double<T: Scalar> {
+    scratch: Scratch<T::Double>,
+    a: Vec<T::Double>,
+    /// The eigenvalues.
+    w: [Vec<T::Double>; 2],
+    /// Left and right eigenvectors.
+    vectors: [Vec<<T::Double as lapax_core::Scalar>::Complex>; 2],
+}
+
+impl<T: Scalar> Double<T> {
+    /// For matrices of order n, whose eigenvalues have so many imaginary parts of their own.
+    fn new(n: usize, imaginary: usize, vectors: bool) -> Self {
+        Self {
+            scratch: Scratch::new(n, vectors),
+            a: vec![T::Double::ZERO; n * n],
+            w: [n, imaginary].map(|len| vec![T::Double::ZERO; len]),
+            vectors: [n * n; 2].map(|len| vec![lapax_core::Scalar::ZERO; len]),
+        }
+    }
+
+    /// Decomposes one matrix; returns its `info`.
+    fn decompose(
+        &mut self,
+        a: &[T],
+        w: [&mut [T]; 2],
+        vectors: [(Which, bool, &mut [T::Complex]); 2],
+        arch: Arch,
+    ) -> i32 {
+        widen(&mut self.a, a);
+        let [left, right] = &mut self.vectors;
+        let results = vectors.each_ref().map(|&(which, wanted, _)| (which, wanted));
+        let results = [(results[0], left), (results[1], right)];
+        let results = results.map(|((which, wanted), v)| (which, wanted, &mut v[..]));
+        let double_w = self.w.each_mut().map(|w| &mut w[..]);
+        let info = decompose(&self.a, double_w, results, &mut self.scratch, arch);
+        for (w, double) in w.into_iter().zip(&self.w) {
+            narrow(w, double);
+        }
+        for ((_, _, v), double) in vectors.into_iter().zip(&self.vectors) {
+            narrow(v, double);
+        }
+        info
+    }
 }
 
 /// Decomposes one matrix; returns its `info`.

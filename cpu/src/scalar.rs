@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use bytemuck::Pod;
 use faer::{Accum, Conj, MatMut, MatRef, Par};
+use lapax_core::Real as _;
 use num_complex::Complex;
 use pulp::Simd;
 
@@ -11,6 +12,9 @@ use crate::lanes::{ComplexVector, Lane, LaneReal, Vector};
 
 /// `f32`, `f64`, `Complex<f32>` or `Complex<f64>`.
 pub trait Scalar: lapax_core::Scalar<Real: LaneReal> + Pod {
+    /// The scalar of the same kind in double precision.
+    #[doc(hidden)]
+    type Double: Scalar<Real = f64, Double = Self::Double>;
     /// One number of each matrix of a group.
     #[doc(hidden)]
     type Lane<S: Simd>: Lane<S, Scalar = Self, Real = Self::Real>;
@@ -33,8 +37,9 @@ pub trait Scalar: lapax_core::Scalar<Real: LaneReal> + Pod {
 }
 
 macro_rules! scalar {
-    ($($scalar:ty, $lane:ident, $lanes:literal;)+) => {$(
+    ($($scalar:ty, $double:ty, $lane:ident, $lanes:literal;)+) => {$(
         impl Scalar for $scalar {
+            type Double = $double;
             type Lane<S: Simd> = $lane<S, Self::Real>;
             type Lanes = [$scalar; $lanes];
             const ZERO_LANES: Self::Lanes = [<$scalar as lapax_core::Scalar>::ZERO; $lanes];
@@ -55,10 +60,35 @@ macro_rules! scalar {
 }
 
 scalar! {
-    f32, Vector, 64;
-    f64, Vector, 32;
-    Complex<f32>, ComplexVector, 32;
-    Complex<f64>, ComplexVector, 16;
+    f32, f64, Vector, 64;
+    f64, f64, Vector, 32;
+    Complex<f32>, Complex<f64>, ComplexVector, 32;
+    Complex<f64>, Complex<f64>, ComplexVector, 16;
+}
+
+/// Whether this is single precision.
+pub(crate) fn is_single<T: Scalar>() -> bool {
+    size_of::<T::Real>() < size_of::<f64>()
+}
+
+/// The same numbers in double precision.
+pub(crate) fn widen<T: lapax_core::Scalar, D>(to: &mut [D], from: &[T])
+where
+    D: lapax_core::Scalar<Real = f64>,
+{
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = D::from_parts(from.re().to_f64(), from.im().to_f64());
+    }
+}
+
+/// The numbers rounded from double precision.
+pub(crate) fn narrow<T: lapax_core::Scalar, D>(to: &mut [T], from: &[D])
+where
+    D: lapax_core::Scalar<Real = f64>,
+{
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = T::from_parts(T::Real::from_f64(from.re()), T::Real::from_f64(from.im()));
+    }
 }
 
 /// An estimate of the time that one matrix takes on one core, for spreading a batch over threads.

@@ -11,8 +11,16 @@ use crate::balance::{Balance, Scaling};
 use crate::francis::Iteration;
 use crate::hessenberg::{self, form_q, nan, reduce};
 use crate::multishift;
-use crate::scalar::nanoseconds;
+use crate::scalar::{is_single, nanoseconds, narrow, widen};
 use crate::{Error, InOut, Scalar, Threads, Vectors};
+
+/// The order up to which a matrix in single precision is decomposed in double precision, so that
+/// hardly more than the rounding of the results is left of the errors. What is computed from a Schur
+/// form, as a matrix function is, divides by differences of eigenvalues and magnifies them.
+///
+/// The time of a Schur form in f64 over that in f32 was measured as 1.2 at n = 4, 1.3 at 16 and 1.4
+/// at 32.
+pub(crate) const DOUBLE_ORDER: usize = 24;
 
 /// Where eigenvalues go: a real matrix's as real and imaginary parts, a complex one's as they are.
 #[derive(Debug)]
@@ -74,17 +82,64 @@ pub fn gees<T: Scalar>(
         ItemsMut::new("info", batch, &[], info)?,
     );
     let arch = Arch::new();
-    for_each(
-        batch,
-        operands,
-        cost::<T>(n),
-        threads,
-        || Scratch::new(n),
-        |scratch, (t, z, w, wi, sdim, info)| {
-            (sdim[0], info[0]) = (0, decompose(vectors, [t, z, w, wi], scratch, arch));
-        },
-    );
+    if is_single::<T>() && n <= DOUBLE_ORDER {
+        for_each(
+            batch,
+            operands,
+            cost::<T::Double>(n),
+            threads,
+            || Double::<T>::new(n, imaginary),
+            |scratch, (t, z, w, wi, sdim, info)| {
+                (sdim[0], info[0]) = (0, scratch.decompose(vectors, [t, z, w, wi], arch));
+            },
+        );
+    } else {
+        for_each(
+            batch,
+            operands,
+            cost::<T>(n),
+            threads,
+            || Scratch::new(n),
+            |scratch, (t, z, w, wi, sdim, info)| {
+                (sdim[0], info[0]) = (0, decompose(vectors, [t, z, w, wi], scratch, arch));
+            },
+        );
+    }
     Ok(())
+}
+
+/// Decomposes in double precision what is single.
+struct Double<T: Scalar> {
+    scratch: Scratch<T::Double>,
+    /// T, Z and the eigenvalues.
+    results: [Vec<T::Double>; 4],
+}
+
+impl<T: Scalar> Double<T> {
+    /// For matrices of order n, whose eigenvalues have so many imaginary parts of their own.
+    fn new(n: usize, imaginary: usize) -> Self {
+        let results = [n * n, n * n, n, imaginary].map(|len| vec![T::Double::ZERO; len]);
+        Self { scratch: Scratch::new(n), results }
+    }
+
+    /// Decomposes one matrix, which `t` is at first; returns its `info`.
+    fn decompose(&mut self, vectors: Vectors, [t, z, w, wi]: [&mut [T]; 4], arch: Arch) -> i32 {
+        let n = w.len();
+        widen(&mut self.results[0], t);
+        let results = self.results.each_mut().map(|x| &mut x[..]);
+        let info = decompose(vectors, results, &mut self.scratch, arch);
+        let [double_t, double_z, double_w, double_wi] = &self.results;
+        narrow(t, double_t);
+        narrow(z, double_z);
+        narrow(w, double_w);
+        narrow(wi, double_wi);
+        if n > 0 && t.iter().all(|x| x.is_finite()) {
+            let q = if vectors == Vectors::Wanted { Some(z) } else { None };
+            standardise(t, n, q);
+            eigenvalues(t, n, w, wi);
+        }
+        info
+    }
 }
 
 /// Decomposes one matrix, which `t` is at first; returns its `info`.
@@ -153,14 +208,18 @@ fn factor<T: Scalar>(
         scratch.balance.undo_right(z, n);
     }
     scaling.undo(a);
-    // A block whose elements the scaling rounded can have lost its form.
-    let mut iteration = Iteration { h: a, n, q: z, rows: n, schur: true };
+    standardise(a, n, z);
+    Ok(())
+}
+
+/// Restores the form of 2 × 2 blocks that rounding has taken an element from.
+fn standardise<T: Scalar>(t: &mut [T], n: usize, z: Option<&mut [T]>) {
+    let mut iteration = Iteration { h: t, n, q: z, rows: n, schur: true };
     for k in 0..n - 1 {
         if iteration.h[k + 1 + k * n] != T::ZERO {
             iteration.split(k);
         }
     }
-    Ok(())
 }
 
 /// T and Z of a balanced matrix; with `schur` false only T's diagonal blocks.
@@ -241,6 +300,34 @@ mod tests {
                 assert!(info == 0 && error < 1000.0, "n = {n}: info {info}, error {error}");
             }
         }
+    }
+
+    /// b·c, below zero by 2⁻¹⁶², is exact in double precision, and c is below the denormal numbers.
+    #[test]
+    fn a_pair_whose_block_rounding_breaks_is_real() -> Result<(), Error> {
+        let half = 2.0_f32.powi(-70) * (1.0 + 2.0_f32.powi(-10) - 2.0_f32.powi(-20));
+        let c = -2.0_f32.powi(-140) * (1.0 + 2.0_f32.powi(-9));
+        let mut t = [half, c, 1.0, -half];
+        let (mut z, mut w, mut wi) = ([0.0; 4], [0.0; 2], [1.0; 2]);
+        let (mut sdim, mut info) = ([1], [1]);
+        gees(
+            Vectors::Wanted,
+            1,
+            2,
+            InOut { src: None, dst: &mut t },
+            &mut z,
+            Eigenvalues::Parts(&mut w, &mut wi),
+            &mut sdim,
+            &mut info,
+            &lapax_core::Serial,
+        )?;
+        assert_eq!((sdim, info), ([0], [0]));
+        let [first, below, above, second] = t;
+        let pair = below != 0.0 && below * above <= 0.0 && first == second;
+        assert!(below == 0.0 || pair, "{t:?}");
+        assert_eq!(wi[0] > 0.0, below != 0.0, "{t:?} {wi:?}");
+        assert!((above.abs() - 1.0).abs() < 1e-6, "{t:?}");
+        Ok(())
     }
 
     #[test]

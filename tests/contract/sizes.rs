@@ -119,6 +119,24 @@ fn zero_sizes_are_right_calls() {
     }
 }
 
+/// Where all results are empty, the number of matrices does not matter.
+#[test]
+fn any_number_of_empty_matrices_is_no_work() {
+    let mut served = 0;
+    for variant in variants() {
+        let free = vec![0; variant.free().len()];
+        for attrs in variant.codes().iter().filter_map(|choice| variant.numbers(choice, &free)) {
+            let plain = variant.case(&[], &free, attrs);
+            let mut case = sized(variant, &plain, &[1 << 40], &free);
+            if case.plan.rets.iter().all(|ret| ret.dims.contains(&0)) {
+                assert_eq!(execute(&mut case), Ok(()), "{}", variant.label());
+                served += 1;
+            }
+        }
+    }
+    assert!(served > 0, "no target has only empty results");
+}
+
 /// One dimension huge and the others 0: a right call or a refusal in words, and no allocation.
 #[test]
 fn huge_dimensions_are_served_or_refused() {
