@@ -5,10 +5,11 @@
 use std::cmp::Ordering;
 
 use faer::{Accum, Conj, MatMut, MatRef};
-use lapax_core::{Items, ItemsInOut, ItemsMut, Real, Scalar as _, for_each, index_fits_i32};
+use lapax_core::{ItemsInOut, ItemsMut, Real, Scalar as _, for_each, index_fits_i32};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::lanes::{self, Order, for_each_group};
+use crate::row_major;
 use crate::scalar::nanoseconds;
 use crate::simd::sub_mul;
 use crate::substitution;
@@ -78,57 +79,24 @@ pub fn potrf<T: Scalar>(
 
 /// Factors each n × n row-major Hermitian positive definite matrix of a batch as A = L·Lᴴ.
 ///
-/// Only the lower triangle of `a` is read. `l` is zero above the diagonal, and all NaN where A is not
-/// positive definite.
+/// Only the lower triangle of `a` is read, or A is the mean of `a` and its adjoint where `mean` says
+/// so. `l` is zero above the diagonal, and NaN in the rest where A is not positive definite.
 ///
 /// # Errors
 /// As [`potrf`].
 pub fn cholesky<T: Scalar>(
+    mean: bool,
     batch: usize,
     n: usize,
     l: InOut<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    through_potrf(potrf, batch, n, l, threads)
-}
-
-/// [`potrf`], or another routine with its contract.
-pub(crate) type Potrf<T> =
-    fn(Uplo, usize, usize, InOut<'_, T>, &mut [i32], &dyn Threads) -> Result<(), Error>;
-
-/// [`cholesky`] by a routine for column-major matrices, to which A is Aᵀ and L is U = Lᵀ.
-pub(crate) fn through_potrf<T: Scalar>(
-    potrf: Potrf<T>,
-    batch: usize,
-    n: usize,
-    InOut { src, dst }: InOut<'_, T>,
-    threads: &dyn Threads,
-) -> Result<(), Error> {
-    if n == 0 {
-        // An empty matrix has no memory that would bound how many there are.
-        return ItemsMut::new("l", batch, &[n, n], dst).map(|_| ());
+    if !lanes::pay(batch, n, LANES_ORDER) {
+        return row_major::cholesky(potrf, mean, batch, n, l, threads);
     }
-    let mut info = vec![0; batch];
-    potrf(Uplo::Upper, batch, n, InOut { src, dst: &mut *dst }, &mut info, threads)?;
-    let operands =
-        (ItemsMut::new("l", batch, &[n, n], dst)?, Items::new("info", batch, &[], &info)?);
-    let nan = T::Real::from_f64(f64::NAN);
-    let elements = nanoseconds::<T>(n.saturating_mul(n) / 2);
-    for_each(
-        batch,
-        operands,
-        elements,
-        threads,
-        || (),
-        |(), (l, info)| {
-            if info[0] != 0 {
-                l.fill(T::from_parts(nan, nan));
-            }
-            for (i, row) in l.chunks_exact_mut(n.max(1)).enumerate() {
-                row[i + 1..].fill(T::ZERO);
-            }
-        },
-    );
+    let operands = (ItemsInOut::new("l", batch, &[n, n], l)?,);
+    let kernel = lanes::cholesky::FactorRows { n, mean };
+    for_each_group::<T, _>(batch, operands, nanoseconds::<T>(n * n * n / 6), threads, &kernel);
     Ok(())
 }
 

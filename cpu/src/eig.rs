@@ -10,8 +10,7 @@ use pulp::Arch;
 
 use crate::balance::{Scaling, norm};
 use crate::eigenvectors::{Which, eigenvectors, width};
-use crate::hessenberg::nan;
-use crate::scalar::{is_single, narrow, widen};
+use crate::scalar::{is_single, nan, narrow, widen};
 use crate::schur::{self, DOUBLE_ORDER, Eigenvalues, cost, eigenvalues, schur_form};
 use crate::{Error, Scalar, Threads, Vectors};
 

@@ -8,12 +8,12 @@
 use std::ops::Range;
 
 use faer::{Accum, Conj, MatMut, MatRef};
-use lapax_core::{ItemsInOut, ItemsMut, Real as _, for_each};
+use lapax_core::{ItemsInOut, ItemsMut, for_each};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::hessenberg_columns::{FormQ, Reduce};
 use crate::householder::{BlockScratch, Factor, dot, reflector};
-use crate::scalar::nanoseconds;
+use crate::scalar::{nan, nanoseconds};
 use crate::simd::sub_scaled;
 use crate::{Error, InOut, Scalar, Threads};
 
@@ -81,12 +81,6 @@ pub(crate) fn active_range(n: usize, low: usize, high: usize) -> Result<(), Erro
     order("high", high, "min(low, n)", low.min(n))?;
     order("n", n, "high", high)?;
     order("max(n, 1)", n.max(1), "low", low)
-}
-
-/// NaN, in both parts.
-pub(crate) fn nan<T: lapax_core::Scalar>() -> T {
-    let nan = T::Real::from_f64(f64::NAN);
-    T::from_parts(nan, nan)
 }
 
 /// What a reduction reuses.

@@ -34,6 +34,7 @@ pub mod qr;
 mod reflectors;
 mod reorder;
 mod rotations;
+mod row_major;
 mod scalar;
 pub mod schur;
 mod shifted;

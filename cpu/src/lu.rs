@@ -10,11 +10,12 @@ use pulp::{Arch, Simd, WithSimd};
 
 use crate::lanes::lu::Output;
 use crate::lanes::{self, Order, for_each_group};
+use crate::row_major;
 use crate::scalar::nanoseconds;
 use crate::simd::{Divisor, first_largest, sub_mul, sub_scaled};
 use crate::substitution;
-use crate::triangular::{System, solve, subtract_product};
-use crate::{Diag, Error, InOut, Scalar, Threads, Uplo};
+use crate::triangular::{self, System, solve, subtract_product, trsm};
+use crate::{Diag, Error, InOut, Scalar, Threads, Trans, Uplo};
 
 /// The number of columns up to which elimination goes column by column. For f64 and n = 256 on one
 /// core with AVX-512: 524 us at 8, 456 us at 16, 397 us at 32.
@@ -102,7 +103,7 @@ pub fn lu<T: Scalar>(
 ) -> Result<(), Error> {
     let k = m.min(n);
     if k == 0 || !lanes::pay(batch, m.max(n), LANES_ORDER) {
-        return through_getrf(getrf, batch, m, n, a, pivots, permutation, threads);
+        return row_major::lu(getrf, batch, m, n, a, pivots, permutation, threads);
     }
     let operands = (
         ItemsInOut::new("a", batch, &[m, n], a)?,
@@ -115,71 +116,37 @@ pub fn lu<T: Scalar>(
     Ok(())
 }
 
-/// [`getrf`], or another routine with its contract.
-pub(crate) type Getrf<T> = fn(
-    usize,
-    usize,
-    usize,
-    InOut<'_, T>,
-    &mut [i32],
-    &mut [i32],
-    &dyn Threads,
-) -> Result<(), Error>;
-
-/// [`lu`] by a routine for column-major matrices, between two transpositions.
-#[allow(clippy::too_many_arguments, reason = "those of lu, and the routine")]
-pub(crate) fn through_getrf<T: Scalar>(
-    getrf: Getrf<T>,
+/// Solves op(A)·X = B with the factors and the permutation of [`lu`], for each system of a batch.
+///
+/// `lu` is n × n, `b` and `x` are n × nrhs; all lie by rows. X has NaN where `permutation`, which
+/// counts from 0, names no row.
+///
+/// # Errors
+/// Where a slice has another length than the dimensions say.
+#[allow(clippy::too_many_arguments, reason = "the operands of the routine, and its sizes")]
+pub fn lu_solve<T: Scalar>(
+    trans: Trans,
     batch: usize,
-    m: usize,
     n: usize,
-    a: InOut<'_, T>,
-    pivots: &mut [i32],
-    permutation: &mut [i32],
+    nrhs: usize,
+    lu: &[T],
+    permutation: &[i32],
+    b: &[T],
+    x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let InOut { src, dst } = a;
-    if m == 0 {
-        // Without rows no operand has memory that would bound how many matrices there are.
-        ItemsMut::new("pivots", batch, &[m], pivots)?;
-        ItemsMut::new("permutation", batch, &[m], permutation)?;
-        return ItemsMut::new("a", batch, &[m, n], dst).map(|_| ());
+    if nrhs == 0 || !lanes::pay(batch, n, triangular::LANES_ORDER) {
+        return row_major::lu_solve(trsm, trans, batch, n, nrhs, lu, permutation, b, x, threads);
     }
-    let mut columns = vec![T::ZERO; dst.len()];
-    transpose(batch, (m, n), src.unwrap_or(dst), &mut columns, threads)?;
-    let mut info = vec![0; batch];
-    let factors = InOut { src: None, dst: &mut columns };
-    getrf(batch, m, n, factors, pivots, &mut info, threads)?;
-    pivots.iter_mut().for_each(|pivot| *pivot -= 1);
-    lu_pivots_to_permutation(batch, m.min(n), m, pivots, permutation, threads)?;
-    transpose(batch, (n, m), &columns, dst, threads)
-}
-
-/// Writes each m × n row-major matrix of `src` column-major to `dst`.
-fn transpose<T: Scalar>(
-    batch: usize,
-    (m, n): (usize, usize),
-    src: &[T],
-    dst: &mut [T],
-    threads: &dyn Threads,
-) -> Result<(), Error> {
-    let operands =
-        (Items::new("a", batch, &[m, n], src)?, ItemsMut::new("a", batch, &[m, n], dst)?);
-    let elements = nanoseconds::<T>(m.saturating_mul(n));
-    for_each(
-        batch,
-        operands,
-        elements,
-        threads,
-        || (),
-        |(), (src, dst)| {
-            for (j, column) in dst.chunks_exact_mut(m.max(1)).enumerate() {
-                for (x, row) in column.iter_mut().zip(src.chunks_exact(n)) {
-                    *x = row[j];
-                }
-            }
-        },
+    let operands = (
+        Items::new("lu", batch, &[n, n], lu)?,
+        Items::new("permutation", batch, &[n], permutation)?,
+        Items::new("b", batch, &[n, nrhs], b)?,
+        ItemsMut::new("x", batch, &[n, nrhs], x)?,
     );
+    let products = n.saturating_mul(n).saturating_mul(nrhs);
+    let kernel = lanes::lu_solve::Solve { trans, n, nrhs };
+    for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
     Ok(())
 }
 

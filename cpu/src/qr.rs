@@ -6,11 +6,12 @@
 //! better performance" (IBM J. Res. Dev. 44, 2000).
 
 use faer::{MatMut, MatRef};
-use lapax_core::{ItemsInOut, ItemsMut, for_each};
+use lapax_core::{Items, ItemsInOut, ItemsMut, for_each};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::householder::{BlockScratch, Reflector, reflect_column, reflector};
 use crate::lanes::{self, Order, for_each_group};
+use crate::row_major;
 use crate::scalar::nanoseconds;
 use crate::small_qr::FactorPacked;
 use crate::{Error, InOut, Scalar, Threads};
@@ -65,6 +66,36 @@ pub fn geqrf<T: Scalar>(
     for_each(batch, operands, nanoseconds::<T>(products), threads, scratch, |scratch, (a, tau)| {
         factor(Panel { a, lda: m, row: 0 }, tau, scratch, arch);
     });
+    Ok(())
+}
+
+/// Factors each m × n row-major matrix of a batch as A = Q·R, with c columns of Q and c rows of R.
+///
+/// `q` is m × c and `r` is c × n, by rows; c is min(m, n), or m for all of Q. R is zero below its
+/// diagonal, which is real and may be negative.
+///
+/// # Errors
+/// Where c is neither, or a slice has another length than the dimensions say.
+pub fn qr<T: Scalar>(
+    batch: usize,
+    (m, n, c): (usize, usize, usize),
+    a: &[T],
+    q: &mut [T],
+    r: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let k = m.min(n);
+    if k == 0 || !lanes::pay(batch, m.max(n), LANES_ORDER) {
+        return row_major::qr((geqrf, orgqr), batch, (m, n, c), a, q, r, threads);
+    }
+    let operands = (
+        Items::new("a", batch, &[m, n], a)?,
+        ItemsMut::new("q", batch, &[m, c], q)?,
+        ItemsMut::new("r", batch, &[c, n], r)?,
+    );
+    let products = m.saturating_mul(n + c).saturating_mul(k);
+    let kernel = lanes::explicit_qr::Decompose { m, n, c };
+    for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
     Ok(())
 }
 

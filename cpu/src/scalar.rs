@@ -66,6 +66,12 @@ scalar! {
     Complex<f64>, Complex<f64>, ComplexVector, 16;
 }
 
+/// NaN, in both parts.
+pub(crate) fn nan<T: lapax_core::Scalar>() -> T {
+    let nan = T::Real::from_f64(f64::NAN);
+    T::from_parts(nan, nan)
+}
+
 /// Whether this is single precision.
 pub(crate) fn is_single<T: Scalar>() -> bool {
     size_of::<T::Real>() < size_of::<f64>()

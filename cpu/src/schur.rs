@@ -9,9 +9,9 @@ use pulp::Arch;
 
 use crate::balance::{Balance, Scaling};
 use crate::francis::Iteration;
-use crate::hessenberg::{self, form_q, nan, reduce};
+use crate::hessenberg::{self, form_q, reduce};
 use crate::multishift;
-use crate::scalar::{is_single, nanoseconds, narrow, widen};
+use crate::scalar::{is_single, nan, nanoseconds, narrow, widen};
 use crate::{Error, InOut, Scalar, Threads, Vectors};
 
 /// The order up to which a matrix in single precision is decomposed in double precision, so that

@@ -10,7 +10,7 @@ use crate::substitution::{self, Scratch};
 use crate::{Diag, Error, InOut, Scalar, Side, Threads, Trans, Uplo};
 
 /// The order up to which a batch of systems goes through lanes.
-const LANES_ORDER: usize = 32;
+pub(crate) const LANES_ORDER: usize = 32;
 
 /// Solves op(A)·X = B (`side` left) or X·op(A) = B (right) for each matrix of a batch, in place of B.
 ///

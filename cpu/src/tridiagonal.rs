@@ -6,6 +6,7 @@
 use lapax_core::{Items, ItemsInOut, ItemsMut, Real, Scalar as _, for_each, index_fits_i32};
 
 use crate::lanes::{self, for_each_group};
+use crate::row_major;
 use crate::scalar::nanoseconds;
 use crate::{Error, InOut, Scalar, Threads};
 
@@ -77,6 +78,37 @@ pub fn gtsv<T: Scalar>(
             };
         },
     );
+    Ok(())
+}
+
+/// Solves A·X = B for each matrix of a batch, with B and X by rows.
+///
+/// `b` and `x` are m × nrhs; X is NaN where A is singular: where an elimination with partial pivoting
+/// finds a pivot that is exactly zero.
+///
+/// # Errors
+/// As [`gtsv`].
+pub fn tridiagonal_solve<T: Scalar>(
+    batch: usize,
+    m: usize,
+    nrhs: usize,
+    [dl, d, du]: [&[T]; 3],
+    b: &[T],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    if nrhs == 0 || !lanes::pay(batch, m, LANES_ROWS) {
+        return row_major::tridiagonal_solve(gtsv, batch, (m, nrhs), [dl, d, du], b, x, threads);
+    }
+    let operands = (
+        Items::new("dl", batch, &[m], dl)?,
+        Items::new("d", batch, &[m], d)?,
+        Items::new("du", batch, &[m], du)?,
+        Items::new("b", batch, &[m, nrhs], b)?,
+        ItemsMut::new("x", batch, &[m, nrhs], x)?,
+    );
+    let kernel = lanes::tridiagonal::SolveRows { m, nrhs };
+    for_each_group::<T, _>(batch, operands, 10 * m * (nrhs + 1), threads, &kernel);
     Ok(())
 }
 

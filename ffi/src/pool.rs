@@ -151,7 +151,21 @@ impl Work for Shared {
 
 impl Shared {
     /// Waits for the chunks that helpers have claimed; the first panic's message, if any.
+    ///
+    /// A chunk is some ten microseconds of work, as long as it takes to put a thread to sleep and to
+    /// wake it: so at first it looks again and again.
     fn wait(&self) -> Option<String> {
+        /// How often it looks, about 0.7 us apart on current x86-64 processors.
+        const LOOKS: usize = 64;
+        const PAUSES: usize = 16;
+        for _ in 0..LOOKS {
+            if let Ok(mut progress) = self.progress.try_lock()
+                && progress.ended == self.chunks
+            {
+                return progress.panic.take();
+            }
+            (0..PAUSES).for_each(|_| std::hint::spin_loop());
+        }
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         while progress.ended < self.chunks {
             progress = self.all_ended.wait(progress).unwrap_or_else(PoisonError::into_inner);

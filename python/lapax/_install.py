@@ -17,8 +17,8 @@ import jax
 from jax.extend.core import Primitive
 from jax.interpreters import batching
 
+from lapax import _fused, _row_major, _rules, _unused
 from lapax import _jax_private as private
-from lapax import _row_major, _rules, _unused
 from lapax._after_import import after_import
 from lapax._register import take_over
 from lapax._rules import PLATFORM
@@ -129,7 +129,10 @@ def _replace_rules() -> None:
     primitives = private.linalg_primitives()
     for name, primitive in primitives.items():
         entry = private.lowering_entry(primitive, PLATFORM)
-        if entry is not None:
+        if entry is None and name in _row_major.NAMES:
+            stock = private.common_rule(primitive)
+            _replace(primitive, functools.partial(_rules.row_major, name, stock), True)
+        elif entry is not None:
             _replace(primitive, _wrapped(name, primitive, entry.rule), entry.inline)
         elif _rules.serves(name):
             # The table names an op after the primitive only where it has the primitive's contract.
@@ -140,6 +143,7 @@ def _replace_rules() -> None:
     for primitive, by_name in private.programs_by_name().items():
         rule = functools.partial(_rules.calling, by_name, private.common_rule(primitive))
         _replace(primitive, rule, True, None)
+    _state.undo.extend(_fused.replace_functions())
     for name, dce_rule in _unused.RULES.items():
         _state.undo.append(private.set_dce_rule(primitives[name], dce_rule))
 

@@ -40,6 +40,28 @@ def linalg_primitives() -> dict[str, Primitive]:
     return {primitive.name: primitive for primitive in found}
 
 
+def linalg_function(name: str) -> Callable[..., Any] | None:
+    """A function of JAX's module for linear algebra, None where it has none of that name.
+
+    0.8.0 – 0.12.0.1: `cholesky`, which jax.numpy and jax.scipy look up there for each call, and
+    `_lu_solve_core(lu, permutation, b, trans)` of one system.
+    """
+    function: Callable[..., Any] | None = getattr(_linalg, name, None)
+    return function
+
+
+def replace_linalg_function(name: str, function: Callable[..., Any]) -> Callable[[], None]:
+    """Puts a function in place of one of JAX's; returns what undoes it."""
+    before = getattr(_linalg, name)
+    setattr(_linalg, name, function)
+
+    def undo() -> None:
+        if getattr(_linalg, name) is function:
+            setattr(_linalg, name, before)
+
+    return undo
+
+
 SPARSE = "jax.experimental.sparse"
 """The package that makes the sparse primitives and registers their rules and their target.
 Importing it imports SciPy; nothing else of JAX does."""

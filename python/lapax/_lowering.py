@@ -57,8 +57,12 @@ def lower_target(
     variant: Variant,
     operands: Sequence[Any],
     attrs: Mapping[str, Any],
+    in_place: bool = True,
 ) -> Sequence[Any]:
-    """Emits the call of `target`; `ctx` holds the avals of the operands and of all its results."""
+    """Emits the call of `target`; `ctx` holds the avals of the operands and of all its results.
+
+    With `in_place` the results lie where the operands do for which the table says so.
+    """
     avals_in, avals_out = ctx.avals_in, ctx.avals_out
     num_batch_dims = len(avals_in[0].shape) - len(variant.args[0].dims)
     column_major = target.signature.layout == "column"
@@ -67,7 +71,7 @@ def lower_target(
         target.jax_name,
         operand_layouts=_layouts(avals_in, variant.args, column_major),
         result_layouts=_layouts(avals_out, variant.rets, column_major),
-        operand_output_aliases=aliases,
+        operand_output_aliases=aliases if in_place else {},
         extra_attributes=_partitioning(num_batch_dims, avals_in, avals_out),
     )
     return rule(ctx, *operands, **attrs)

@@ -13,10 +13,11 @@ import numpy as np
 
 from lapax._lowering import is_static
 
-Attributes = Mapping[str, np.uint8]
+Attributes = Mapping[str, np.generic]
 
-_LU_ORDER = 32
-"""The rows and columns up to which `lu` reads rows as they lie; above, XLA transposes."""
+_SMALL = 32
+"""The rows and columns up to which a target works on rows as they lie, and up to which a copy of an
+operand takes a good part of the call's time."""
 
 
 def attributes(name: str, avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
@@ -25,12 +26,33 @@ def attributes(name: str, avals: Sequence[Any], params: Mapping[str, Any]) -> At
     return _ATTRIBUTES[name](avals, params) if static else None
 
 
-def _cholesky(_: Sequence[Any], _params: Mapping[str, Any]) -> Attributes:
-    return {}
+def in_place(avals: Sequence[Any]) -> bool:
+    """Whether a result is to lie where its operand does, for operands of static shapes.
+
+    Else XLA allocates it, which takes memory; but an operand that is needed elsewhere, as every
+    argument of a program is, XLA copies before a call in place.
+    """
+    return any(size > _SMALL for aval in avals for size in aval.shape[-2:])
+
+
+def _cholesky(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
+    return {"symmetrize": np.bool_(params.get("symmetrize_input", False))}
 
 
 def _lu(avals: Sequence[Any], _: Mapping[str, Any]) -> Attributes | None:
-    return {} if max(avals[0].shape[-2:]) <= _LU_ORDER else None
+    return {} if max(avals[0].shape[-2:]) <= _SMALL else None
+
+
+def _lu_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
+    return {"trans_x": np.uint8(ord("NTC"[params["trans"]]))}
+
+
+def _qr(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    return None if params["pivoting"] or max(avals[0].shape[-2:]) > _SMALL else {}
+
+
+def _tridiagonal_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    return None if params.get("perturb_singular") else {}
 
 
 def _triangular_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
@@ -49,6 +71,9 @@ def _triangular_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes
 _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes | None]] = {
     "cholesky": _cholesky,
     "lu": _lu,
+    "lu_solve": _lu_solve,
+    "qr": _qr,
+    "tridiagonal_solve": _tridiagonal_solve,
     "triangular_solve": _triangular_solve,
 }
 

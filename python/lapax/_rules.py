@@ -61,9 +61,22 @@ def row_major(
     name: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any
 ) -> Sequence[Any]:
     """The row-major target of a primitive's own name, or JAX's rule where that serves the call."""
-    kept = functools.partial(renaming, stock, ctx, *operands, **params)
-    attributes = _row_major.attributes(name, ctx.avals_in, params)
-    return _call(name, kept, ctx, operands, attributes)
+    return _by_rows(name, functools.partial(renaming, stock), ctx, operands, params)
+
+
+def fused(op: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any) -> Sequence[Any]:
+    """The row-major target that serves a whole function of JAX's, or that function."""
+    instead = mlir.lower_fun(stock, multiple_results=False)
+    return _by_rows(op, instead, ctx, operands, params)
+
+
+def _by_rows(
+    op: str, instead: private.Rule, ctx: Any, operands: Sequence[Any], params: Mapping[str, Any]
+) -> Sequence[Any]:
+    kept = functools.partial(instead, ctx, *operands, **params)
+    attributes = _row_major.attributes(op, ctx.avals_in, params)
+    in_place = attributes is not None and _row_major.in_place(ctx.avals_in)
+    return _call(op, kept, ctx, operands, attributes, in_place)
 
 
 def own(op: str, common: private.Rule, ctx: Any, *operands: Any, **params: Any) -> Sequence[Any]:
@@ -80,6 +93,7 @@ def _call(
     ctx: Any,
     operands: Sequence[Any],
     attributes: Mapping[str, Any] | None,
+    in_place: bool = True,
 ) -> Sequence[Any]:
     """A call of the op's target; its results beyond the primitive's are dropped.
 
@@ -101,7 +115,7 @@ def _call(
             if ret.alias is not None
         ]
         sub_ctx = ctx.replace(avals_out=[*ctx.avals_out, *scratch])
-        results = lower_target(sub_ctx, target, variant, operands, attributes)
+        results = lower_target(sub_ctx, target, variant, operands, attributes, in_place)
         return list(results)[: len(ctx.avals_out)]
     kept: Sequence[Any] = instead()
     return kept

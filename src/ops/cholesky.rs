@@ -26,15 +26,18 @@ super::ops! { cholesky;
 
     /// Cholesky factor of a row-major Hermitian positive definite matrix, A = L·Lᴴ.
     ///
-    /// Only the lower triangle of `a` is read. `l` is zero above the diagonal, and NaN in all its
-    /// elements where A is not positive definite: the contract of JAX's `cholesky`.
+    /// Only the lower triangle of `a` is read; with `symmetrize`, A is the mean of `a` and its adjoint.
+    /// `l` is zero above the diagonal, and NaN in the rest where A is not positive definite, as the
+    /// result of JAX's `cholesky`.
     cholesky: Cholesky<T> over [f32, f64, c32, c64], Row {
         dims { n }
         args { a: T [n, n] }
+        attrs { symmetrize: bool }
         rets { l: T [n, n] = a }
     }
     cpu = any("lapax_cholesky"), |call, threads| {
-        dispatch!(cholesky::cholesky(call.batch, call.n, in_out(call.l), threads))
+        let (batch, n, l) = (call.batch, call.n, in_out(call.l));
+        dispatch!(cholesky::cholesky(call.symmetrize, batch, n, l, threads))
     };
     cuda = none;
 

@@ -1,5 +1,6 @@
 //! LU factorisation with partial pivoting: A = P·L·U, L unit lower trapezoidal, U upper.
 
+use lapax_core::Trans;
 use lapax_cpu::lu;
 
 use super::{c32, c64, in_out};
@@ -38,6 +39,25 @@ super::ops! { lu;
         dispatch!(
             lu::lu(call.batch, call.m, call.n, in_out(call.lu), pivots, permutation, threads)
         )
+    };
+    cuda = none;
+
+    /// Solution of op(A)·X = B with the row-major factors of A and their permutation.
+    ///
+    /// `lu` and `permutation` are those of the operation `lu`. `trans_x` is op: A, Aᵀ or Aᴴ. A zero
+    /// on the diagonal of U is no error: its quotients are inf or NaN. X has NaN where
+    /// `permutation`, which counts from 0, names no row.
+    lu_solve: LuSolve<T> over [f32, f64, c32, c64], Row {
+        dims { n, nrhs }
+        args { lu: T [n, n], permutation: i32 [n], b: T [n, nrhs] }
+        attrs { trans_x: Trans as u8 }
+        rets { x: T [n, nrhs] }
+    }
+    cpu = any("lapax_lu_solve"), |call, threads| {
+        let (batch, n, nrhs) = (call.batch, call.n, call.nrhs);
+        let (factors, permutation) = (call.lu, call.permutation);
+        let (trans, b, x) = (call.trans_x, call.b, call.x);
+        dispatch!(lu::lu_solve(trans, batch, n, nrhs, factors, permutation, b, x, threads))
     };
     cuda = none;
 

@@ -27,6 +27,22 @@ super::ops! { qr;
     };
     cuda = none;
 
+    /// QR factorisation A = Q·R of row-major matrices, with c columns of Q and c rows of R.
+    ///
+    /// c is min(m, n), or m for all of Q. R is zero below its diagonal, which is real and may be
+    /// negative, as geqrf's. NaN and inf propagate.
+    qr: Qr<T> over [f32, f64, c32, c64], Row {
+        dims { m, n, c }
+        args { a: T [m, n] }
+        rets { q: T [m, c], r: T [c, n] }
+        require { c == m.min(n) || c == m => "Q to have min(m, n) or m columns c" }
+    }
+    cpu = any("lapax_qr"), |call, threads| {
+        let sizes = (call.m, call.n, call.c);
+        dispatch!(qr::qr(call.batch, sizes, call.a, call.q, call.r, threads))
+    };
+    cuda = none;
+
     /// QR factorisation with column pivoting, A·P = Q·R (xGEQP3).
     ///
     /// `qr` and `tau` are geqrf's for A·P. Where `jpvt` is not zero, the column is moved to the

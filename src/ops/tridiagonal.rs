@@ -27,6 +27,22 @@ super::ops! { tridiagonal;
     };
     cuda = none;
 
+    /// Solution of tridiagonal systems A·X = B with row-major B and X.
+    ///
+    /// The diagonals are as for gtsv. X is NaN where A is singular: the contract of JAX's
+    /// `tridiagonal_solve`.
+    tridiagonal_solve: TridiagonalSolve<T> over [f32, f64, c32, c64], Row {
+        dims { m, nrhs }
+        args { dl: T [m], d: T [m], du: T [m], b: T [m, nrhs] }
+        rets { x: T [m, nrhs] }
+    }
+    cpu = any("lapax_tridiagonal_solve"), |call, threads| {
+        let (a, b, x) = ([call.dl, call.d, call.du], call.b, call.x);
+        let (batch, m, nrhs) = (call.batch, call.m, call.nrhs);
+        dispatch!(tridiagonal::tridiagonal_solve(batch, m, nrhs, a, b, x, threads))
+    };
+    cuda = none;
+
     /// Solution of tridiagonal systems A·X = B that is finite for any finite A and B.
     ///
     /// The diagonals are as for gtsv. A pivot by which a quotient would overflow is perturbed by

@@ -1,11 +1,12 @@
 //! Cholesky factorisation A = L·Lᴴ of one small matrix in each lane.
 
-use lapax_core::{InOut, ItemsInOut, ItemsMut, Scalar as _};
+use lapax_core::{InOut, ItemsInOut, ItemsMut, Real as _, Scalar as _};
 use pulp::Simd;
 
 use super::tile::{pack, unpack};
 use super::{Kernel, Lane, Order, Reg, Shape, Tile, Vector, integer, numbers};
 use crate::Scalar;
+use crate::scalar::nan;
 
 /// Factors the lower triangle of a group, by columns; the transposed order makes it the upper one.
 pub(crate) struct Factor {
@@ -39,6 +40,93 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Factor {
         unpack(simd, tile, count, shape, dst);
         for (info, minor) in info.into_data().iter_mut().zip(numbers(minor)) {
             *info = integer(minor);
+        }
+    }
+}
+
+/// Factors a group of row-major matrices, with zeros above the diagonal, and NaN in the rest where
+/// one is not positive definite.
+pub(crate) struct FactorRows {
+    pub(crate) n: usize,
+    /// Whether A is the mean of the matrix and its adjoint, and not its lower triangle alone.
+    pub(crate) mean: bool,
+}
+
+impl<T: Scalar> Kernel<T, (ItemsInOut<'_, T>,)> for FactorRows {
+    type Scratch = Tile<T::Real>;
+
+    fn scratch(&self, lanes: usize) -> Tile<T::Real> {
+        Tile::new::<T>(self.n * self.n, lanes)
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        scratch: &mut Tile<T::Real>,
+        (a,): (ItemsInOut<'_, T>,),
+        count: usize,
+    ) {
+        // Loops over constants are unrolled, which keeps a small tile in registers.
+        match self.n {
+            2 => self.group::<S, T>(simd, scratch, a, count, 2),
+            3 => self.group::<S, T>(simd, scratch, a, count, 3),
+            4 => self.group::<S, T>(simd, scratch, a, count, 4),
+            n => self.group::<S, T>(simd, scratch, a, count, n),
+        }
+    }
+}
+
+impl FactorRows {
+    #[inline(always)]
+    fn group<S: Simd, T: Scalar>(
+        &self,
+        simd: S,
+        scratch: &mut Tile<T::Real>,
+        a: ItemsInOut<'_, T>,
+        count: usize,
+        n: usize,
+    ) {
+        let shape = Shape { m: n, n, order: Order::Row };
+        let InOut { src, dst } = a.into_in_out();
+        let tile = scratch.registers::<S>();
+        pack(simd, src.unwrap_or(dst), count, shape, tile);
+        if self.mean {
+            mean_with_adjoint::<S, T::Lane<S>>(simd, tile, n);
+        }
+        let minor = factor::<S, T::Lane<S>>(simd, tile, n);
+        finish::<S, T::Lane<S>>(simd, tile, n, minor);
+        unpack(simd, tile, count, shape, dst);
+    }
+}
+
+/// The lower triangle of (A + Aᴴ) / 2 in place of A's.
+#[inline(always)]
+fn mean_with_adjoint<S: Simd, X: Lane<S>>(simd: S, tile: &mut [Reg<S, X>], n: usize) {
+    let half = Vector::<S, X::Real>::splat(simd, X::Real::from_f64(0.5));
+    for j in 0..n {
+        for i in j..n {
+            let sum = X::load(simd, tile, j * n + i) + X::load(simd, tile, i * n + j).conj();
+            sum.scale(half).store(tile, j * n + i);
+        }
+    }
+}
+
+/// Zeros above the diagonal, and NaN in the rest where a minor is not positive.
+#[inline(always)]
+fn finish<S: Simd, X: Lane<S>>(
+    simd: S,
+    tile: &mut [Reg<S, X>],
+    n: usize,
+    minor: Vector<S, X::Real>,
+) {
+    let zero = Vector::splat(simd, X::Real::ZERO);
+    let nan = X::splat(simd, nan());
+    for j in 0..n {
+        (0..j).for_each(|i| X::from_real(zero).store(tile, j * n + i));
+        for i in j..n {
+            let l = X::load(simd, tile, j * n + i);
+            X::choose(minor.equal(zero), l, nan).store(tile, j * n + i);
         }
     }
 }

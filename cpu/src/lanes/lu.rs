@@ -8,7 +8,7 @@ use pulp::Simd;
 
 use super::tile::{pack, unpack};
 use super::vector::Divisor;
-use super::{Kernel, Lane, Order, Reg, Shape, Tile, Vector, integer, numbers};
+use super::{Kernel, Lane, LaneReal, Order, Reg, Shape, Tile, Vector, integer, numbers};
 use crate::Scalar;
 
 /// Factors a group; writes what `output` asks for.
@@ -32,10 +32,19 @@ pub(crate) enum Output {
 pub(crate) struct Scratch<R> {
     a: Tile<R>,
     /// The row with which each row was swapped.
-    pivots: Tile<R>,
+    swaps: Tile<R>,
+    /// The rows of A in the order of P·A.
+    permutation: Tile<R>,
     /// The row numbers, as reals.
     rows: Vec<R>,
+    /// Swaps or permutations, matrix by matrix.
+    numbers: Vec<R>,
 }
+
+type Found<'a, S, X> = (
+    &'a mut [Reg<S, Vector<S, <X as Lane<S>>::Real>>],
+    &'a mut [Reg<S, Vector<S, <X as Lane<S>>::Real>>],
+);
 
 type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsMut<'a, i32>, ItemsMut<'a, i32>);
 
@@ -50,8 +59,10 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Factor {
         };
         Scratch {
             a: Tile::new::<T>(self.m * self.n, lanes),
-            pivots: Tile::new::<T::Real>(self.m.min(self.n), lanes),
+            swaps: Tile::new::<T::Real>(self.m.min(self.n), lanes),
+            permutation: Tile::new::<T::Real>(self.m, lanes),
             rows: (0..=self.m).map(next).collect(),
+            numbers: vec![T::Real::ZERO; self.m * lanes],
         }
     }
 
@@ -60,65 +71,89 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Factor {
         &self,
         simd: S,
         scratch: &mut Scratch<T::Real>,
-        (a, pivots, second): Operands<'_, T>,
+        group: Operands<'_, T>,
         count: usize,
     ) {
-        let Self { m, n, order, output } = *self;
-        let shape = Shape { m, n, order };
+        // Loops over constants are unrolled, which keeps a small tile in registers.
+        match (self.m, self.n) {
+            (2, 2) => self.group::<S, T>(simd, scratch, group, count, (2, 2)),
+            (3, 3) => self.group::<S, T>(simd, scratch, group, count, (3, 3)),
+            (4, 4) => self.group::<S, T>(simd, scratch, group, count, (4, 4)),
+            size => self.group::<S, T>(simd, scratch, group, count, size),
+        }
+    }
+}
+
+impl Factor {
+    #[inline(always)]
+    fn group<S: Simd, T: Scalar>(
+        &self,
+        simd: S,
+        scratch: &mut Scratch<T::Real>,
+        (a, pivots, second): Operands<'_, T>,
+        count: usize,
+        (m, n): (usize, usize),
+    ) {
+        let shape = Shape { m, n, order: self.order };
         let InOut { src, dst } = a.into_in_out();
-        let (tile, found) = (scratch.a.registers::<S>(), scratch.pivots.registers::<S>());
+        let tile = scratch.a.registers::<S>();
+        let swaps = scratch.swaps.registers::<S>();
+        let permutation = scratch.permutation.registers::<S>();
         pack(simd, src.unwrap_or(dst), count, shape, tile);
+        let found = (&mut *swaps, &mut *permutation);
         let zero = factor::<S, T::Lane<S>>(simd, tile, &scratch.rows, found, (m, n));
         unpack(simd, tile, count, shape, dst);
-        let (k, first) = (m.min(n), if matches!(output, Output::Lapack) { 1 } else { 0 });
-        let pivots = pivots.into_data();
-        for (j, pivot) in found[..k].iter().enumerate() {
-            let rows = numbers(Vector::<S, T::Real>::from_reg(simd, *pivot));
-            for (pivots, row) in pivots.chunks_exact_mut(k).zip(rows) {
-                pivots[j] = integer(row) + first;
-            }
-        }
+        let scratch = &mut scratch.numbers;
+        let first = if matches!(self.output, Output::Lapack) { 1 } else { 0 };
+        integers(simd, swaps, (m.min(n), count), scratch, first, pivots.into_data());
         let second = second.into_data();
-        match output {
+        match self.output {
             Output::Lapack => {
                 for (info, zero) in second.iter_mut().zip(numbers(zero)) {
                     *info = integer(zero);
                 }
             }
-            Output::Permutation => {
-                for (pivots, rows) in pivots.chunks_exact(k).zip(second.chunks_exact_mut(m)) {
-                    permute(pivots, rows);
-                }
-            }
+            Output::Permutation => integers(simd, permutation, (m, count), scratch, 0, second),
         }
     }
 }
 
-/// The identity after the swaps, which are within it.
-fn permute(pivots: &[i32], rows: &mut [i32]) {
-    for (row, i) in rows.iter_mut().zip(0..) {
-        *row = i;
-    }
-    for (i, &pivot) in pivots.iter().enumerate() {
-        if let Ok(pivot) = usize::try_from(pivot) {
-            rows.swap(i, pivot);
-        }
+/// Writes the m integers of each matrix, plus `first`.
+#[inline(always)]
+fn integers<S: Simd, R: LaneReal>(
+    simd: S,
+    tile: &[R::Reg<S>],
+    (m, count): (usize, usize),
+    scratch: &mut [R],
+    first: i32,
+    to: &mut [i32],
+) {
+    let shape = Shape { m, n: 1, order: Order::Column };
+    let scratch = &mut scratch[..m * count];
+    unpack(simd, tile, count, shape, scratch);
+    for (to, x) in to.iter_mut().zip(scratch) {
+        *to = integer(*x) + first;
     }
 }
 
 /// Factors a tile in place; returns 0 or the first i > 0 for which U(i, i) is zero.
+///
+/// `found` becomes the row swapped with each row, and the rows of A in the order of P·A.
 #[inline(always)]
-pub(crate) fn factor<S: Simd, X: Lane<S>>(
+fn factor<S: Simd, X: Lane<S>>(
     simd: S,
     tile: &mut [Reg<S, X>],
     rows: &[X::Real],
-    pivots: &mut [Reg<S, Vector<S, X::Real>>],
+    (swaps, permutation): Found<'_, S, X>,
     (m, n): (usize, usize),
 ) -> Vector<S, X::Real> {
     let real = |x| Vector::<S, X::Real>::splat(simd, x);
     let (zero, one) = (real(X::Real::ZERO), real(X::Real::ONE));
     let stride = m * X::PARTS;
     let mut info = zero;
+    for (place, row) in permutation[..m].iter_mut().zip(rows) {
+        *place = real(*row).reg();
+    }
     for j in 0..m.min(n) {
         // The first row of largest |re| + |im|, a NaN being larger than any number.
         let column = &mut tile[j * stride..(j + 1) * stride];
@@ -131,7 +166,7 @@ pub(crate) fn factor<S: Simd, X: Lane<S>>(
             index = Vector::choose(larger, real(row), index);
             pivot = X::choose(larger, x, pivot);
         }
-        index.store(pivots, j);
+        index.store(swaps, j);
         let singular = size.equal(zero);
         info = Vector::choose(singular.and(info.equal(zero)), real(rows[j + 1]), info);
 
@@ -159,16 +194,28 @@ pub(crate) fn factor<S: Simd, X: Lane<S>>(
             }
         }
         for column in left.chunks_exact_mut(stride) {
-            let (top, below) = column[j * X::PARTS..].split_at_mut(X::PARTS);
-            let x = X::load(simd, top, 0);
-            swapped_in::<S, X>(simd, x, below, index, rows).store(top, 0);
-            for (below, row) in below.chunks_exact_mut(X::PARTS).zip(rows) {
-                let y = X::choose(index.equal(real(*row)), x, X::load(simd, below, 0));
-                y.store(below, 0);
-            }
+            swap::<S, X>(simd, &mut column[j * X::PARTS..], index, rows);
         }
+        swap::<S, Vector<S, X::Real>>(simd, &mut permutation[j..m], index, rows);
     }
     info
+}
+
+/// Swaps the first element with that of row `index`, one of `rows`, the rows of the others.
+#[inline(always)]
+fn swap<S: Simd, X: Lane<S>>(
+    simd: S,
+    column: &mut [Reg<S, X>],
+    index: Vector<S, X::Real>,
+    rows: &[X::Real],
+) {
+    let (top, below) = column.split_at_mut(X::PARTS);
+    let x = X::load(simd, top, 0);
+    swapped_in::<S, X>(simd, x, below, index, rows).store(top, 0);
+    for (below, row) in below.chunks_exact_mut(X::PARTS).zip(rows) {
+        let y = X::choose(index.equal(Vector::splat(simd, *row)), x, X::load(simd, below, 0));
+        y.store(below, 0);
+    }
 }
 
 /// The element of the pivot's row: `top`, or the one among `below`.

@@ -7,11 +7,15 @@
 
 pub(crate) mod cholesky;
 pub(crate) mod eigh;
+pub(crate) mod explicit_qr;
 mod implicit_ql;
 mod jacobi;
 pub(crate) mod lu;
+pub(crate) mod lu_solve;
 pub(crate) mod qr;
 mod reflector;
+#[cfg(test)]
+mod row_tests;
 mod scaling;
 pub(crate) mod svd;
 #[cfg(test)]
@@ -111,11 +115,14 @@ pub(crate) fn flags<S: Simd, R: LaneReal>(simd: S, mask: Mask<S, R>) -> [bool; M
     numbers(Vector::choose(mask, splat(R::ONE), splat(R::ZERO))).map(|x| x == R::ONE)
 }
 
-/// The integer that a lane holds as a real number.
+/// The count that a lane holds as a real number: of rows or of steps.
 #[inline(always)]
 pub(crate) fn integer<R: LaneReal>(x: R) -> i32 {
-    #[allow(clippy::cast_possible_truncation, reason = "lanes count rows, fewer than an i32 holds")]
+    /// Its last bit counts ones, so that the sum with a count ends in its bits. A conversion that
+    /// cares for NaN and range takes six instructions, and registers do it one number at a time.
+    const TWO_TO_52: f64 = 4_503_599_627_370_496.0;
+    #[allow(clippy::cast_possible_truncation, reason = "counts are fewer than an i32 holds")]
     {
-        x.to_f64() as i32
+        (x.to_f64() + TWO_TO_52).to_bits() as i32
     }
 }

@@ -9,8 +9,8 @@ use super::*;
 use crate::{Diag, Real, Side, SingularVectors, Trans, Uplo};
 
 /// Whole groups, ragged ones, and less than one.
-const BATCHES: [usize; 3] = [1, 19, 32];
-const ORDERS: [(usize, usize); 9] =
+pub(super) const BATCHES: [usize; 3] = [1, 19, 32];
+pub(super) const ORDERS: [(usize, usize); 9] =
     [(1, 1), (2, 2), (3, 3), (4, 4), (7, 7), (16, 16), (5, 9), (9, 2), (32, 32)];
 
 macro_rules! for_each_scalar {
@@ -36,11 +36,13 @@ macro_rules! for_each_scalar {
     )+};
 }
 
+pub(super) use for_each_scalar;
+
 for_each_scalar!(lu, cholesky, triangular, qr, eigh, svd, tridiagonal);
 
 /// A kind of register.
 #[derive(Clone, Copy, Debug)]
-enum Level {
+pub(super) enum Level {
     Scalar,
     #[cfg(target_arch = "x86_64")]
     V3(pulp::x86::V3),
@@ -50,7 +52,7 @@ enum Level {
 
 impl Level {
     /// Those that this processor has; says which it lacks.
-    fn available() -> Vec<Self> {
+    pub(super) fn available() -> Vec<Self> {
         let mut levels = vec![Self::Scalar];
         #[cfg(target_arch = "x86_64")]
         {
@@ -66,7 +68,12 @@ impl Level {
         levels
     }
 
-    fn run<T: Scalar, B: Batched>(self, items: usize, part: B, kernel: &impl Kernel<T, B>) {
+    pub(super) fn run<T: Scalar, B: Batched>(
+        self,
+        items: usize,
+        part: B,
+        kernel: &impl Kernel<T, B>,
+    ) {
         let walk = Walk { kernel, part, items, scalar: std::marker::PhantomData::<T> };
         match self {
             Self::Scalar => Simd::vectorize(pulp::Scalar::new(), walk),
@@ -79,7 +86,7 @@ impl Level {
 }
 
 /// Numbers between −1 and 1.
-fn random<T: Scalar>(length: usize) -> Vec<T> {
+pub(super) fn random<T: Scalar>(length: usize) -> Vec<T> {
     let mut state = 88_172_645_463_325_252_u64;
     let mut next = || {
         state ^= state << 13;
@@ -97,7 +104,7 @@ fn transposed<T: Scalar>(a: &[T], (m, n): (usize, usize)) -> Vec<T> {
     a.chunks_exact(m * n).flat_map(matrix).collect()
 }
 
-fn close<T: Scalar>(a: &[T], b: &[T], size: usize, what: &str) {
+pub(super) fn close<T: Scalar>(a: &[T], b: &[T], size: usize, what: &str) {
     assert_eq!(a.len(), b.len());
     let scale = b.iter().map(|b| b.abs().to_f64()).fold(1.0, f64::max);
     let limit = 30.0 * size as f64 * T::Real::EPSILON.to_f64() * scale;

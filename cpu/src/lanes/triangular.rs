@@ -51,14 +51,31 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Solve {
         let shape = Shape { m: n, n: nrhs, order: self.b_order };
         let InOut { src, dst } = b.into_in_out();
         pack(simd, src.unwrap_or(dst), count, shape, b_tile);
-        solve::<S, T::Lane<S>>(simd, self, a_tile, b_tile);
+        let Self { uplo, diag, conj, .. } = *self;
+        let system = System { uplo, diag, conj, n, nrhs };
+        solve::<S, T::Lane<S>>(simd, &system, a_tile, b_tile);
         unpack(simd, b_tile, count, shape, dst);
     }
 }
 
+/// A tile of systems.
+pub(super) struct System {
+    pub(super) uplo: Uplo,
+    pub(super) diag: Diag,
+    /// Whether A is conjugated, in place.
+    pub(super) conj: bool,
+    pub(super) n: usize,
+    pub(super) nrhs: usize,
+}
+
 /// Solves a tile in place of B, row after row of X.
 #[inline(always)]
-fn solve<S: Simd, X: Lane<S>>(simd: S, system: &Solve, a: &mut [Reg<S, X>], b: &mut [Reg<S, X>]) {
+pub(super) fn solve<S: Simd, X: Lane<S>>(
+    simd: S,
+    system: &System,
+    a: &mut [Reg<S, X>],
+    b: &mut [Reg<S, X>],
+) {
     let n = system.n;
     if system.conj {
         for x in a.chunks_exact_mut(X::PARTS).take(n * n) {

@@ -1,11 +1,12 @@
 //! Tridiagonal systems A·X = B by elimination with partial pivoting, one in each lane.
 
-use lapax_core::{ItemsInOut, ItemsMut, Scalar as _};
+use lapax_core::{Items, ItemsInOut, ItemsMut, Scalar as _};
 use pulp::Simd;
 
 use super::tile::{pack, unpack};
 use super::{Divisor, Kernel, Lane, Order, Reg, Shape, Tile, Vector, integer, numbers};
 use crate::Scalar;
+use crate::scalar::nan;
 
 /// Solves a group of systems of m rows with nrhs right-hand sides (xGTSV).
 pub(crate) struct Solve {
@@ -28,9 +29,7 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Solve {
     type Scratch = Tiles<T::Real>;
 
     fn scratch(&self, lanes: usize) -> Tiles<T::Real> {
-        let diagonal = || Tile::new::<T>(self.m, lanes);
-        let b = Tile::new::<T>(self.m * self.nrhs, lanes);
-        Tiles { dl: diagonal(), d: diagonal(), du: diagonal(), b }
+        tiles::<T>(self.m, self.nrhs, lanes)
     }
 
     #[inline(always)]
@@ -45,14 +44,7 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Solve {
         let diagonal = Shape { m, n: 1, order: Order::Column };
         let shape = Shape { m, n: nrhs, order: Order::Column };
         let [dl, d, du, b] = [dl, d, du, b].map(ItemsInOut::into_in_out);
-        let mut system = System::<S, T::Lane<S>> {
-            dl: scratch.dl.registers::<S>(),
-            d: scratch.d.registers::<S>(),
-            du: scratch.du.registers::<S>(),
-            b: scratch.b.registers::<S>(),
-            m,
-            nrhs,
-        };
+        let mut system = System::<S, T::Lane<S>>::new(scratch, (m, nrhs));
         for (operand, tile) in [(&dl, &mut *system.dl), (&d, system.d), (&du, system.du)] {
             pack(simd, operand.src.unwrap_or(operand.dst), count, diagonal, tile);
         }
@@ -86,6 +78,55 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Solve {
     }
 }
 
+/// Solves a group of systems whose right-hand sides lie by rows; the solutions of a singular one are
+/// NaN.
+pub(crate) struct SolveRows {
+    pub(crate) m: usize,
+    pub(crate) nrhs: usize,
+}
+
+type RowOperands<'a, T> = (Items<'a, T>, Items<'a, T>, Items<'a, T>, Items<'a, T>, ItemsMut<'a, T>);
+
+impl<T: Scalar> Kernel<T, RowOperands<'_, T>> for SolveRows {
+    type Scratch = Tiles<T::Real>;
+
+    fn scratch(&self, lanes: usize) -> Tiles<T::Real> {
+        tiles::<T>(self.m, self.nrhs, lanes)
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        scratch: &mut Tiles<T::Real>,
+        (dl, d, du, b, x): RowOperands<'_, T>,
+        count: usize,
+    ) {
+        let Self { m, nrhs } = *self;
+        let diagonal = Shape { m, n: 1, order: Order::Column };
+        let shape = Shape { m, n: nrhs, order: Order::Row };
+        let mut system = System::<S, T::Lane<S>>::new(scratch, (m, nrhs));
+        for (operand, tile) in [(dl, &mut *system.dl), (d, system.d), (du, system.du)] {
+            pack(simd, operand.data(), count, diagonal, tile);
+        }
+        pack(simd, b.data(), count, shape, system.b);
+        let zero = system.eliminate(simd);
+        let regular = zero.equal(Vector::splat(simd, T::Real::ZERO));
+        system.substitute(simd);
+        let nan = T::Lane::<S>::splat(simd, nan());
+        for i in 0..m * nrhs {
+            let x = Lane::<S>::load(simd, system.b, i);
+            T::Lane::<S>::choose(regular, x, nan).store(system.b, i);
+        }
+        unpack(simd, system.b, count, shape, x.into_data());
+    }
+}
+
+fn tiles<T: Scalar>(m: usize, nrhs: usize, lanes: usize) -> Tiles<T::Real> {
+    let diagonal = || Tile::new::<T>(m, lanes);
+    Tiles { dl: diagonal(), d: diagonal(), du: diagonal(), b: Tile::new::<T>(m * nrhs, lanes) }
+}
+
 /// The tiles of a group.
 struct System<'a, S: Simd, X: Lane<S>> {
     dl: &'a mut [Reg<S, X>],
@@ -96,7 +137,19 @@ struct System<'a, S: Simd, X: Lane<S>> {
     nrhs: usize,
 }
 
-impl<S: Simd, X: Lane<S>> System<'_, S, X> {
+impl<'a, S: Simd, X: Lane<S>> System<'a, S, X> {
+    #[inline(always)]
+    fn new(tiles: &'a mut Tiles<X::Real>, (m, nrhs): (usize, usize)) -> Self {
+        Self {
+            dl: tiles.dl.registers::<S>(),
+            d: tiles.d.registers::<S>(),
+            du: tiles.du.registers::<S>(),
+            b: tiles.b.registers::<S>(),
+            m,
+            nrhs,
+        }
+    }
+
     /// Makes U: `d`, `du` and, in `dl[i + 1]`, row i's second superdiagonal; the steps are applied to
     /// B. Returns 0 or the first i > 0 for which U(i, i) is zero.
     #[inline(always)]

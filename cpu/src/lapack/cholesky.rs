@@ -4,6 +4,7 @@ use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 
 use super::integers::Int;
 use super::{Routines, checked, each, finite, in_place};
+use crate::row_major;
 use crate::tridiagonalize::triangle;
 use crate::{Error, InOut, Serial, Threads, Uplo};
 
@@ -46,10 +47,11 @@ pub fn potrf<T: Routines>(
 /// # Errors
 /// As there.
 pub fn cholesky<T: Routines>(
+    mean: bool,
     batch: usize,
     n: usize,
     l: InOut<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    crate::cholesky::through_potrf(potrf, batch, n, l, threads)
+    row_major::cholesky(potrf, mean, batch, n, l, threads)
 }

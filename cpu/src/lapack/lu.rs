@@ -3,8 +3,10 @@
 use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 
 use super::integers::{Int, Integers};
+use super::triangular::trsm;
 use super::{Routines, checked, each, finite, in_place};
-use crate::{Error, InOut, Serial, Threads};
+use crate::row_major;
+use crate::{Error, InOut, Serial, Threads, Trans};
 
 /// [`crate::lu::getrf`] by LAPACK's xGETRF.
 ///
@@ -53,5 +55,24 @@ pub fn lu<T: Routines>(
     permutation: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    crate::lu::through_getrf(getrf, batch, m, n, a, pivots, permutation, threads)
+    row_major::lu(getrf, batch, m, n, a, pivots, permutation, threads)
+}
+
+/// [`crate::lu::lu_solve`] by the BLAS's xTRSM.
+///
+/// # Errors
+/// As there.
+#[allow(clippy::too_many_arguments, reason = "those of crate::lu::lu_solve")]
+pub fn lu_solve<T: Routines>(
+    trans: Trans,
+    batch: usize,
+    n: usize,
+    nrhs: usize,
+    lu: &[T],
+    permutation: &[i32],
+    b: &[T],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    row_major::lu_solve(trsm, trans, batch, n, nrhs, lu, permutation, b, x, threads)
 }

@@ -7,6 +7,7 @@ use super::workspace::Lengths;
 use super::{Routines, checked, each, finite, in_place};
 use crate::qr::Factor;
 use crate::reflectors::at_least;
+use crate::row_major;
 use crate::{Error, InOut, Serial, Side, Threads};
 
 /// [`crate::qr::geqrf`] by LAPACK's xGEQRF.
@@ -173,4 +174,19 @@ pub fn ormqr<T: Routines>(
 fn reflectors_are_finite<T: Routines>(a: &[T], m: usize, tau: &[T]) -> bool {
     let mut columns = a.chunks_exact(m).zip(1..).take(tau.len());
     finite(tau) && columns.all(|(column, below)| finite(&column[below.min(m)..]))
+}
+
+/// [`crate::qr::qr`] by [`geqrf`] and [`orgqr`].
+///
+/// # Errors
+/// As there.
+pub fn qr<T: Routines>(
+    batch: usize,
+    sizes: (usize, usize, usize),
+    a: &[T],
+    q: &mut [T],
+    r: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    row_major::qr((geqrf, orgqr), batch, sizes, a, q, r, threads)
 }

@@ -4,6 +4,7 @@ use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 
 use super::integers::Int;
 use super::{Routines, checked, each, finite, in_place};
+use crate::row_major;
 use crate::tridiagonal::{Diagonals, work};
 use crate::{Error, InOut, Serial, Threads};
 
@@ -47,6 +48,22 @@ pub fn gtsv<T: Routines>(
         checked(crate::tridiagonal::gtsv(1, m, nrhs, a, in_place(b), info, &Serial));
     });
     Ok(())
+}
+
+/// [`crate::tridiagonal::tridiagonal_solve`] by [`gtsv`].
+///
+/// # Errors
+/// As there.
+pub fn tridiagonal_solve<T: Routines>(
+    batch: usize,
+    m: usize,
+    nrhs: usize,
+    a: [&[T]; 3],
+    b: &[T],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    row_major::tridiagonal_solve(gtsv, batch, (m, nrhs), a, b, x, threads)
 }
 
 /// A system as it was.

@@ -12,6 +12,7 @@ from lapax._checks.equations import (
     Attrs,
     Check,
     Size,
+    code_is,
     norm,
     normal,
     roundoff,
@@ -59,6 +60,35 @@ def _lu_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Arra
     return unless(same, _getrf_ratios(args, attrs, [lu, pivots + 1, info]))
 
 
+# lu_solve: op(A)·X = B from the factors, A's row perm[i] being row i of L·U.
+
+
+def _lu_solve_inputs(
+    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, _: Attrs
+) -> tuple[Array, ...]:
+    n = size.m
+    lu = normal(rng, dtype, (*size.batch, n, n)) / max(n, 1) + 2 * np.eye(n)
+    perm = rng.permuted(np.broadcast_to(np.arange(n, dtype=np.int32), (*size.batch, n)), axis=-1)
+    return lu.astype(dtype), perm, normal(rng, dtype, (*size.batch, n, size.n))
+
+
+def _lu_solve_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
+    (lu, perm, b), x = args, wide(rets[0])
+    n = lu.shape[-1]
+    product = (np.tril(wide(lu), -1) + np.eye(n)) @ np.triu(wide(lu))
+    a = np.empty_like(product)
+    np.put_along_axis(a, perm[..., None], product, axis=-2)
+    if not code_is(attrs, "trans_x", "N"):
+        a = a.swapaxes(-1, -2)
+    if code_is(attrs, "trans_x", "C"):
+        a = a.conj()
+    return scaled(a @ x - wide(b), norm(a) * norm(x), n, lu)
+
+
+def _lu_solve_flops(size: Size, _: Attrs) -> float:
+    return 2 * size.m**2 * size.n
+
+
 # lu_pivots_to_permutation: swaps i ↔ pivots[i] in order, 0-based, on the identity of length p = m.
 
 
@@ -88,6 +118,7 @@ def _swapped(swaps: Array, length: int) -> Array:
 CHECKS = {
     "getrf": Check(_getrf_inputs, _getrf_ratios, _getrf_flops, rectangular=True),
     "lu": Check(_getrf_inputs, _lu_ratios, _getrf_flops, rectangular=True),
+    "lu_solve": Check(_lu_solve_inputs, _lu_solve_ratios, _lu_solve_flops, rectangular=True),
     "lu_pivots_to_permutation": Check(
         _permutation_inputs,
         _permutation_ratios,

@@ -54,6 +54,27 @@ def _reflector_flops(size: Size, _: Attrs) -> float:
     return 4 * m * n * k - 2 * (m + n) * k**2 + 4 * k**3 / 3
 
 
+# qr: A = Q·R with Q's columns orthonormal, R upper trapezoidal with a real diagonal.
+
+
+def _qr_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    (a,), (q, r) = args, rets
+    (m, n), c = a.shape[-2:], q.shape[-1]
+    error = scaled(wide(q) @ wide(r) - wide(a), norm(wide(a)), max(m, n), a)
+    gram = adjoint(wide(q)) @ wide(q) - np.eye(c)
+    real = np.all(np.diagonal(r, axis1=-2, axis2=-1).imag == 0, axis=-1)
+    upper = np.all(np.tril(r, -1) == 0, axis=(-2, -1))
+    return unless(real & upper, np.maximum(error, scaled(gram, np.ones(()), m, a)))
+
+
+def _qr_flops(size: Size, attrs: Attrs) -> float:
+    return 2 * _reflector_flops(size, attrs)
+
+
+def _qr_columns(size: Size, _: Attrs) -> dict[str, int]:
+    return {"c": min(size.m, size.n)}
+
+
 # geqp3: A·P = Q·R; columns with a number come first, here the last one.
 
 
@@ -132,6 +153,7 @@ def _order(size: Size, attrs: Attrs) -> int:
 
 CHECKS = {
     "geqrf": Check(_geqrf_inputs, _geqrf_ratios, _reflector_flops, rectangular=True),
+    "qr": Check(_geqrf_inputs, _qr_ratios, _qr_flops, dims=_qr_columns, rectangular=True),
     "geqp3": Check(_geqp3_inputs, _geqp3_ratios, _reflector_flops, rectangular=True),
     "orgqr": Check(_orgqr_inputs, _orgqr_ratios, _reflector_flops, rectangular=True),
     "ormqr": Check(_ormqr_inputs, _ormqr_ratios, _ormqr_flops, rectangular=True),

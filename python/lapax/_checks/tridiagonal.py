@@ -8,8 +8,8 @@ import numpy as np
 
 from lapax._checks.equations import Array, Attrs, Check, Size, norm, normal, scaled, unless, wide
 
-# gtsv and tridiagonal_solve_perturbed: A·X = B for A of three diagonals; dl[0] and du[m-1] are not
-# read. gtsv's first three results are debris of its elimination.
+# gtsv, tridiagonal_solve and tridiagonal_solve_perturbed: A·X = B for A of three diagonals; dl[0]
+# and du[m-1] are not read. gtsv's first three results are debris of its elimination.
 
 
 def _tridiagonal_inputs(
@@ -36,7 +36,7 @@ def _gtsv_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
     return unless(info == 0, _tridiagonal_ratios(args, x))
 
 
-def _perturbed_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+def _solve_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
     return _tridiagonal_ratios(args, rets[0])
 
 
@@ -46,7 +46,7 @@ def _tridiagonal_flops(size: Size, _: Attrs) -> float:
 
 CHECKS = {
     "gtsv": Check(_tridiagonal_inputs, _gtsv_ratios, _tridiagonal_flops, rectangular=True),
-    "tridiagonal_solve_perturbed": Check(
-        _tridiagonal_inputs, _perturbed_ratios, _tridiagonal_flops, rectangular=True
-    ),
+} | {
+    op: Check(_tridiagonal_inputs, _solve_ratios, _tridiagonal_flops, rectangular=True)
+    for op in ("tridiagonal_solve", "tridiagonal_solve_perturbed")
 }

@@ -1,0 +1,93 @@
+//! QR factorisation A = Q·R with Q formed, of one small matrix in each lane.
+
+use lapax_core::{Items, ItemsMut};
+use pulp::Simd;
+
+use super::qr::{factor, form};
+use super::tile::{pack, unpack};
+use super::{Kernel, Lane, Order, Reg, Shape, Tile, Vector};
+use crate::Scalar;
+
+/// Decomposes a group of row-major m × n matrices, with c columns of Q and c rows of R.
+pub(crate) struct Decompose {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) c: usize,
+}
+
+/// What one thread reuses.
+pub(crate) struct Tiles<R> {
+    /// A, then the reflectors, then Q.
+    a: Tile<R>,
+    tau: Tile<R>,
+    r: Tile<R>,
+}
+
+type Operands<'a, T> = (Items<'a, T>, ItemsMut<'a, T>, ItemsMut<'a, T>);
+
+impl<T: Scalar> Kernel<T, Operands<'_, T>> for Decompose {
+    type Scratch = Tiles<T::Real>;
+
+    fn scratch(&self, lanes: usize) -> Tiles<T::Real> {
+        let Self { m, n, c } = *self;
+        Tiles {
+            a: Tile::new::<T>(m * n.max(c), lanes),
+            tau: Tile::new::<T>(m.min(n), lanes),
+            r: Tile::new::<T>(c * n, lanes),
+        }
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        scratch: &mut Tiles<T::Real>,
+        group: Operands<'_, T>,
+        count: usize,
+    ) {
+        // Loops over constants are unrolled, which keeps a small tile in registers.
+        match (self.m, self.n, self.c) {
+            (2, 2, 2) => decompose::<S, T>(simd, scratch, group, count, (2, 2, 2)),
+            (3, 3, 3) => decompose::<S, T>(simd, scratch, group, count, (3, 3, 3)),
+            (4, 4, 4) => decompose::<S, T>(simd, scratch, group, count, (4, 4, 4)),
+            sizes => decompose::<S, T>(simd, scratch, group, count, sizes),
+        }
+    }
+}
+
+#[inline(always)]
+fn decompose<S: Simd, T: Scalar>(
+    simd: S,
+    scratch: &mut Tiles<T::Real>,
+    (a, q, r): Operands<'_, T>,
+    count: usize,
+    (m, n, c): (usize, usize, usize),
+) {
+    let rows = |m, n| Shape { m, n, order: Order::Row };
+    let tile = scratch.a.registers::<S>();
+    let (taus, r_tile) = (scratch.tau.registers::<S>(), scratch.r.registers::<S>());
+    pack(simd, a.data(), count, rows(m, n), tile);
+    let parts = if T::IS_COMPLEX { 2 } else { 1 };
+    factor::<S, T::Lane<S>>(simd, &mut tile[..m * n * parts], taus, (m, n));
+    upper::<S, T::Lane<S>>(simd, tile, r_tile, (m, n, c));
+    unpack(simd, r_tile, count, rows(c, n), r.into_data());
+    form::<S, T::Lane<S>>(simd, &mut tile[..m * c * parts], taus, (m, c, m.min(n)));
+    unpack(simd, tile, count, rows(m, c), q.into_data());
+}
+
+/// R from a factored tile: c rows, zero below the diagonal.
+#[inline(always)]
+fn upper<S: Simd, X: Lane<S>>(
+    simd: S,
+    a: &[Reg<S, X>],
+    r: &mut [Reg<S, X>],
+    (m, n, c): (usize, usize, usize),
+) {
+    let zero = X::from_real(Vector::splat(simd, lapax_core::Scalar::ZERO));
+    for j in 0..n {
+        for i in 0..c {
+            let x = if i <= j { X::load(simd, a, j * m + i) } else { zero };
+            x.store(r, j * c + i);
+        }
+    }
+}

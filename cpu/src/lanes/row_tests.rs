@@ -1,0 +1,181 @@
+//! The kernels for row-major matrices at each level of SIMD, against the way through column-major ones.
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![allow(clippy::cast_precision_loss, reason = "sizes here are small")]
+
+use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Serial};
+
+use super::tests::{BATCHES, Level, ORDERS, close, for_each_scalar, random};
+use crate::{Real, Scalar, Trans, row_major};
+
+for_each_scalar!(lu, lu_solve, cholesky, qr, tridiagonal);
+
+/// Compares, and takes NaN for equal to NaN.
+fn alike<T: Scalar>(a: &[T], b: &[T], size: usize, what: &str) {
+    let finite =
+        |x: &[T]| x.iter().map(|x| if x.is_nan() { T::ZERO } else { *x }).collect::<Vec<_>>();
+    for (a, b) in a.iter().zip(b) {
+        assert_eq!(a.is_nan(), b.is_nan(), "{what}: {a:?} {b:?}");
+    }
+    close(&finite(a), &finite(b), size, what);
+}
+
+fn lu<T: Scalar>() {
+    for ((m, n), batch) in ORDERS.into_iter().flat_map(|s| BATCHES.map(|b| (s, b))) {
+        let k = m.min(n);
+        let a = random::<T>(m * n * batch);
+        let getrf = crate::lu::getrf;
+        let mut expected = (vec![T::ZERO; a.len()], vec![0; k * batch], vec![0; m * batch]);
+        for i in 0..batch {
+            let dst = &mut expected.0[i * m * n..(i + 1) * m * n];
+            let one = InOut { src: Some(&a[i * m * n..(i + 1) * m * n]), dst };
+            let pivots = &mut expected.1[i * k..(i + 1) * k];
+            let rows = &mut expected.2[i * m..(i + 1) * m];
+            row_major::lu(getrf, 1, m, n, one, pivots, rows, &Serial).unwrap();
+        }
+        for level in Level::available() {
+            let what = format!("{m}x{n}, batch {batch}, {level:?}");
+            let mut found = (vec![T::ONE; a.len()], vec![7; k * batch], vec![7; m * batch]);
+            let lu = InOut { src: Some(&a[..]), dst: &mut found.0[..] };
+            let operands = (
+                ItemsInOut::new("a", batch, &[m, n], lu).unwrap(),
+                ItemsMut::new("pivots", batch, &[k], &mut found.1).unwrap(),
+                ItemsMut::new("permutation", batch, &[m], &mut found.2).unwrap(),
+            );
+            let (order, output) = (super::Order::Row, super::lu::Output::Permutation);
+            level.run::<T, _>(batch, operands, &super::lu::Factor { m, n, order, output });
+            assert_eq!((&found.1, &found.2), (&expected.1, &expected.2), "{what}");
+            close(&found.0, &expected.0, m.max(n), &what);
+        }
+    }
+}
+
+/// Permutations with a row twice and a row that is none.
+fn lu_solve<T: Scalar>() {
+    for ((n, nrhs), batch) in ORDERS.into_iter().flat_map(|s| BATCHES.map(|b| (s, b))) {
+        let mut lu = random::<T>(n * n * batch);
+        for (p, x) in lu.iter_mut().enumerate() {
+            *x = x.unscale(T::Real::from_f64(n as f64));
+            if p % (n * n) % (n + 1) == 0 {
+                *x += T::from_real(T::Real::from_f64(2.0));
+            }
+        }
+        let b = random::<T>(n * nrhs * batch);
+        let row = |i: usize| i32::try_from((i * 7 + i / n) % n).unwrap();
+        let mut rows: Vec<i32> = (0..n * batch).map(row).collect();
+        if batch > 7 {
+            (rows[n], rows[7 * n]) = (-1, i32::MAX);
+        }
+        for trans in [Trans::None, Trans::Transpose, Trans::ConjTranspose] {
+            let mut expected = vec![T::ZERO; b.len()];
+            let trsm = crate::triangular::trsm;
+            for i in 0..batch {
+                let (lu, rows) = (&lu[i * n * n..(i + 1) * n * n], &rows[i * n..(i + 1) * n]);
+                let of = i * n * nrhs..(i + 1) * n * nrhs;
+                let (b, x) = (&b[of.clone()], &mut expected[of]);
+                row_major::lu_solve(trsm, trans, 1, n, nrhs, lu, rows, b, x, &Serial).unwrap();
+            }
+            for level in Level::available() {
+                let what = format!("{trans:?} {n}, {nrhs} columns, batch {batch}, {level:?}");
+                let mut x = vec![T::ONE; b.len()];
+                let operands = (
+                    Items::new("lu", batch, &[n, n], &lu).unwrap(),
+                    Items::new("permutation", batch, &[n], &rows).unwrap(),
+                    Items::new("b", batch, &[n, nrhs], &b).unwrap(),
+                    ItemsMut::new("x", batch, &[n, nrhs], &mut x).unwrap(),
+                );
+                level.run::<T, _>(batch, operands, &super::lu_solve::Solve { trans, n, nrhs });
+                alike(&x, &expected, n, &what);
+            }
+        }
+    }
+}
+
+/// One matrix in three is not positive definite.
+fn cholesky<T: Scalar>() {
+    for (n, batch) in ORDERS.into_iter().flat_map(|(n, _)| BATCHES.map(|b| (n, b))) {
+        let mut a = random::<T>(n * n * batch);
+        for (p, a) in a.iter_mut().enumerate() {
+            if p % (n * n) % (n + 1) == 0 {
+                let sign = if p / (n * n) % 3 == 2 { -2.0 } else { 2.0 };
+                *a = T::from_real(T::Real::from_f64(sign * n as f64));
+            }
+        }
+        for mean in [false, true] {
+            let mut expected = a.clone();
+            for dst in expected.chunks_exact_mut(n * n) {
+                let a = InOut { src: None, dst };
+                row_major::cholesky(crate::cholesky::potrf, mean, 1, n, a, &Serial).unwrap();
+            }
+            for level in Level::available() {
+                let mut l = a.clone();
+                let dst = InOut { src: None, dst: &mut l[..] };
+                let operands = (ItemsInOut::new("l", batch, &[n, n], dst).unwrap(),);
+                level.run::<T, _>(batch, operands, &super::cholesky::FactorRows { n, mean });
+                alike(&l, &expected, n, &format!("{n}, mean {mean}, batch {batch}, {level:?}"));
+                assert!(batch < 3 || l[2 * n * n].is_nan(), "not positive definite");
+            }
+        }
+    }
+}
+
+fn qr<T: Scalar>() {
+    for ((m, n), batch) in ORDERS.into_iter().flat_map(|s| BATCHES.map(|b| (s, b))) {
+        let a = random::<T>(m * n * batch);
+        for c in [m.min(n), m] {
+            let (mut q, mut r) = (vec![T::ZERO; m * c * batch], vec![T::ZERO; c * n * batch]);
+            for i in 0..batch {
+                let a = &a[i * m * n..(i + 1) * m * n];
+                let (q, r) =
+                    (&mut q[i * m * c..(i + 1) * m * c], &mut r[i * c * n..(i + 1) * c * n]);
+                row_major::qr((crate::qr::geqrf, crate::qr::orgqr), 1, (m, n, c), a, q, r, &Serial)
+                    .unwrap();
+            }
+            for level in Level::available() {
+                let what = format!("{m}x{n}, {c} columns of Q, batch {batch}, {level:?}");
+                let mut found = (vec![T::ONE; q.len()], vec![T::ONE; r.len()]);
+                let operands = (
+                    Items::new("a", batch, &[m, n], &a).unwrap(),
+                    ItemsMut::new("q", batch, &[m, c], &mut found.0).unwrap(),
+                    ItemsMut::new("r", batch, &[c, n], &mut found.1).unwrap(),
+                );
+                let kernel = super::explicit_qr::Decompose { m, n, c };
+                level.run::<T, _>(batch, operands, &kernel);
+                close(&found.0, &q, 10 * m.max(n), &what);
+                close(&found.1, &r, 10 * m.max(n), &what);
+            }
+        }
+    }
+}
+
+/// One system is singular.
+fn tridiagonal<T: Scalar>() {
+    let sizes = [(1, 1), (2, 3), (5, 2), (33, 1)];
+    for ((m, nrhs), batch) in sizes.into_iter().flat_map(|s| BATCHES.map(|b| (s, b))) {
+        let [dl, mut d, du] = [0, 1, 2].map(|k| random::<T>(m * batch + k)[k..].to_vec());
+        d.iter_mut().for_each(|d| *d += T::from_real(T::Real::from_f64(3.0)));
+        let mut diagonals = [dl, d, du];
+        if batch > 7 {
+            diagonals.iter_mut().for_each(|d| d[7 * m..8 * m].fill(T::ZERO));
+        }
+        let b = random::<T>(m * nrhs * batch);
+        let mut expected = vec![T::ZERO; b.len()];
+        for i in 0..batch {
+            let a = diagonals.each_ref().map(|d| &d[i * m..(i + 1) * m]);
+            let of = i * m * nrhs..(i + 1) * m * nrhs;
+            let (b, x) = (&b[of.clone()], &mut expected[of]);
+            let gtsv = crate::tridiagonal::gtsv;
+            row_major::tridiagonal_solve(gtsv, 1, (m, nrhs), a, b, x, &Serial).unwrap();
+        }
+        for level in Level::available() {
+            let what = format!("{m} rows, {nrhs} right-hand sides, batch {batch}, {level:?}");
+            let [dl, d, du] =
+                diagonals.each_ref().map(|d| Items::new("d", batch, &[m], d).unwrap());
+            let mut x = vec![T::ONE; b.len()];
+            let b = Items::new("b", batch, &[m, nrhs], &b).unwrap();
+            let operands = (dl, d, du, b, ItemsMut::new("x", batch, &[m, nrhs], &mut x).unwrap());
+            level.run::<T, _>(batch, operands, &super::tridiagonal::SolveRows { m, nrhs });
+            alike(&x, &expected, m, &what);
+            assert!(batch <= 7 || x[7 * m * nrhs].is_nan(), "{what}: singular");
+        }
+    }
+}

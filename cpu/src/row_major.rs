@@ -1,0 +1,330 @@
+//! The operations on row-major matrices, by routines for column-major ones: lapax's own, or those
+//! of a LAPACK library.
+//!
+//! A row-major matrix is its transpose, column-major. Where an operation on Aᵀ is not one on A, the
+//! batch is transposed in memory before and after.
+
+use lapax_core::{Items, ItemsInOut, ItemsMut, Scalar as _, for_each};
+
+use crate::lu::lu_pivots_to_permutation;
+use crate::scalar::{nan, nanoseconds};
+use crate::tridiagonal::Diagonals;
+use crate::{Diag, Error, InOut, Scalar, Side, Threads, Trans, Uplo};
+
+/// [`crate::lu::getrf`], or another routine with its contract.
+pub(crate) type Getrf<T> = fn(
+    usize,
+    usize,
+    usize,
+    InOut<'_, T>,
+    &mut [i32],
+    &mut [i32],
+    &dyn Threads,
+) -> Result<(), Error>;
+
+/// [`crate::cholesky::potrf`], or another routine with its contract.
+pub(crate) type Potrf<T> =
+    fn(Uplo, usize, usize, InOut<'_, T>, &mut [i32], &dyn Threads) -> Result<(), Error>;
+
+/// [`crate::triangular::trsm`], or another routine with its contract.
+pub(crate) type Trsm<T> = fn(
+    Side,
+    Uplo,
+    Trans,
+    Diag,
+    usize,
+    usize,
+    usize,
+    &[T],
+    InOut<'_, T>,
+    &dyn Threads,
+) -> Result<(), Error>;
+
+/// [`crate::qr::geqrf`], or another routine with its contract.
+pub(crate) type Geqrf<T> =
+    fn(usize, usize, usize, InOut<'_, T>, &mut [T], &dyn Threads) -> Result<(), Error>;
+
+/// [`crate::qr::orgqr`], or another routine with its contract.
+pub(crate) type Orgqr<T> =
+    fn(usize, usize, usize, usize, InOut<'_, T>, &[T], &dyn Threads) -> Result<(), Error>;
+
+/// [`crate::tridiagonal::gtsv`], or another routine with its contract.
+pub(crate) type Gtsv<T> = fn(
+    usize,
+    usize,
+    usize,
+    Diagonals<'_, T>,
+    InOut<'_, T>,
+    &mut [i32],
+    &dyn Threads,
+) -> Result<(), Error>;
+
+/// [`crate::lu::lu`].
+#[allow(clippy::too_many_arguments, reason = "those of lu, and the routine")]
+pub(crate) fn lu<T: Scalar>(
+    getrf: Getrf<T>,
+    batch: usize,
+    m: usize,
+    n: usize,
+    a: InOut<'_, T>,
+    pivots: &mut [i32],
+    permutation: &mut [i32],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let InOut { src, dst } = a;
+    if m == 0 {
+        // Without rows no operand has memory that would bound how many matrices there are.
+        ItemsMut::new("pivots", batch, &[m], pivots)?;
+        ItemsMut::new("permutation", batch, &[m], permutation)?;
+        return ItemsMut::new("a", batch, &[m, n], dst).map(|_| ());
+    }
+    let mut columns = vec![T::ZERO; dst.len()];
+    transpose(batch, (m, n), src.unwrap_or(dst), &mut columns, threads)?;
+    let mut info = vec![0; batch];
+    let factors = InOut { src: None, dst: &mut columns };
+    getrf(batch, m, n, factors, pivots, &mut info, threads)?;
+    pivots.iter_mut().for_each(|pivot| *pivot -= 1);
+    lu_pivots_to_permutation(batch, m.min(n), m, pivots, permutation, threads)?;
+    transpose(batch, (n, m), &columns, dst, threads)
+}
+
+/// [`crate::lu::lu_solve`].
+#[allow(clippy::too_many_arguments, reason = "those of lu_solve, and the routine")]
+pub(crate) fn lu_solve<T: Scalar>(
+    trsm: Trsm<T>,
+    trans: Trans,
+    batch: usize,
+    n: usize,
+    nrhs: usize,
+    lu: &[T],
+    permutation: &[i32],
+    b: &[T],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let rows = (Items::new("b", batch, &[n, nrhs], b)?, Items::new("lu", batch, &[n, n], lu)?);
+    let permutations = Items::new("permutation", batch, &[n], permutation)?;
+    let work = nanoseconds::<T>(n.saturating_mul(nrhs));
+    let forward = trans == Trans::None;
+    let operands = (rows.0, permutations, ItemsMut::new("x", batch, &[n, nrhs], &mut *x)?);
+    for_each(
+        batch,
+        operands,
+        work,
+        threads,
+        || (),
+        |(), (b, permutation, x)| {
+            if forward {
+                gather_rows(b, permutation, x, nrhs);
+            } else {
+                x.copy_from_slice(b);
+            }
+        },
+    );
+    // The transposed system, X on the left, whose upper factor is Lᵀ.
+    let lower = (Uplo::Upper, Diag::Unit);
+    let upper = (Uplo::Lower, Diag::NonUnit);
+    for (uplo, diag) in if forward { [lower, upper] } else { [upper, lower] } {
+        let x = InOut { src: None, dst: &mut *x };
+        trsm(Side::Right, uplo, trans, diag, batch, nrhs, n, lu, x, threads)?;
+    }
+    if forward {
+        return Ok(());
+    }
+    let permutations = Items::new("permutation", batch, &[n], permutation)?;
+    let operands = (permutations, ItemsMut::new("x", batch, &[n, nrhs], x)?);
+    for_each(
+        batch,
+        operands,
+        work,
+        threads,
+        || vec![T::ZERO; n * nrhs],
+        |copy, (permutation, x)| {
+            copy.copy_from_slice(x);
+            scatter_rows(copy, permutation, x, nrhs);
+        },
+    );
+    Ok(())
+}
+
+/// Row i of `to` is row `rows[i]` of `from`, or NaN where there is none.
+pub(crate) fn gather_rows<T: Scalar>(from: &[T], rows: &[i32], to: &mut [T], width: usize) {
+    for (to, &row) in to.chunks_exact_mut(width).zip(rows) {
+        match usize::try_from(row).ok().and_then(|row| from.chunks_exact(width).nth(row)) {
+            Some(from) => to.copy_from_slice(from),
+            None => to.fill(nan()),
+        }
+    }
+}
+
+/// Row `rows[i]` of `to` is row i of `from`, and NaN where no i names it.
+pub(crate) fn scatter_rows<T: Scalar>(from: &[T], rows: &[i32], to: &mut [T], width: usize) {
+    to.fill(nan());
+    for (from, &row) in from.chunks_exact(width).zip(rows) {
+        let to = usize::try_from(row).ok().and_then(|row| to.chunks_exact_mut(width).nth(row));
+        if let Some(to) = to {
+            to.copy_from_slice(from);
+        }
+    }
+}
+
+/// [`crate::cholesky::cholesky`].
+pub(crate) fn cholesky<T: Scalar>(
+    potrf: Potrf<T>,
+    mean: bool,
+    batch: usize,
+    n: usize,
+    InOut { src, dst }: InOut<'_, T>,
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    if n == 0 {
+        // An empty matrix has no memory that would bound how many there are.
+        return ItemsMut::new("l", batch, &[n, n], dst).map(|_| ());
+    }
+    let elements = nanoseconds::<T>(n.saturating_mul(n) / 2);
+    let src = if mean {
+        let operands = (ItemsInOut::new("l", batch, &[n, n], InOut { src, dst: &mut *dst })?,);
+        for_each(batch, operands, elements, threads, || (), |(), (l,)| mean_with_adjoint(l, n));
+        None
+    } else {
+        src
+    };
+    let mut info = vec![0; batch];
+    potrf(Uplo::Upper, batch, n, InOut { src, dst: &mut *dst }, &mut info, threads)?;
+    let operands =
+        (ItemsMut::new("l", batch, &[n, n], dst)?, Items::new("info", batch, &[], &info)?);
+    for_each(
+        batch,
+        operands,
+        elements,
+        threads,
+        || (),
+        |(), (l, info)| {
+            if info[0] != 0 {
+                l.fill(nan());
+            }
+            for (i, row) in l.chunks_exact_mut(n).enumerate() {
+                row[i + 1..].fill(T::ZERO);
+            }
+        },
+    );
+    Ok(())
+}
+
+/// The lower triangle of (A + Aᴴ) / 2 in place of A's.
+fn mean_with_adjoint<T: Scalar>(a: &mut [T], n: usize) {
+    let two = T::Real::ONE + T::Real::ONE;
+    for i in 0..n {
+        for j in 0..=i {
+            a[i * n + j] = (a[i * n + j] + a[j * n + i].conj()).unscale(two);
+        }
+    }
+}
+
+/// [`crate::qr::qr`].
+#[allow(clippy::too_many_arguments, reason = "those of qr, and the routines")]
+pub(crate) fn qr<T: Scalar>(
+    (geqrf, orgqr): (Geqrf<T>, Orgqr<T>),
+    batch: usize,
+    (m, n, c): (usize, usize, usize),
+    a: &[T],
+    q: &mut [T],
+    r: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let k = m.min(n);
+    let results = ItemsMut::new("r", batch, &[c, n], &mut *r)?;
+    ItemsMut::new("q", batch, &[m, c], &mut *q)?;
+    if m == 0 || c == 0 {
+        return Items::new("a", batch, &[m, n], a).map(|_| ());
+    }
+    let mut factors = vec![T::ZERO; a.len()];
+    transpose(batch, (m, n), a, &mut factors, threads)?;
+    let mut tau = vec![T::ZERO; batch * k];
+    geqrf(batch, m, n, InOut { src: None, dst: &mut factors }, &mut tau, threads)?;
+    let mut columns = vec![T::ZERO; q.len()];
+    let operands = (
+        Items::new("factors", batch, &[m, n], &factors)?,
+        ItemsMut::new("columns", batch, &[m, c], &mut columns)?,
+        results,
+    );
+    for_each(
+        batch,
+        operands,
+        nanoseconds::<T>(m.saturating_mul(n)),
+        threads,
+        || (),
+        |(), (factors, columns, r)| {
+            columns[..m * k].copy_from_slice(&factors[..m * k]);
+            for (i, row) in r.chunks_exact_mut(n.max(1)).enumerate() {
+                for (j, r) in row.iter_mut().enumerate() {
+                    *r = if i <= j { factors[j * m + i] } else { T::ZERO };
+                }
+            }
+        },
+    );
+    orgqr(batch, m, c, k, InOut { src: None, dst: &mut columns }, &tau, threads)?;
+    transpose(batch, (c, m), &columns, q, threads)
+}
+
+/// [`crate::tridiagonal::tridiagonal_solve`].
+pub(crate) fn tridiagonal_solve<T: Scalar>(
+    gtsv: Gtsv<T>,
+    batch: usize,
+    (m, nrhs): (usize, usize),
+    [dl, d, du]: [&[T]; 3],
+    b: &[T],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    if nrhs == 0 || m == 0 {
+        return ItemsMut::new("x", batch, &[m, nrhs], x).map(|_| ());
+    }
+    let mut columns = vec![T::ZERO; x.len()];
+    transpose(batch, (m, nrhs), b, &mut columns, threads)?;
+    let mut copies = [dl, d, du].map(<[T]>::to_vec);
+    let [dl, d, du] = copies.each_mut().map(|dst| InOut { src: None, dst: &mut dst[..] });
+    let mut info = vec![0; batch];
+    let solved = InOut { src: None, dst: &mut columns };
+    gtsv(batch, m, nrhs, Diagonals { dl, d, du }, solved, &mut info, threads)?;
+    transpose(batch, (nrhs, m), &columns, x, threads)?;
+    for (x, info) in x.chunks_exact_mut(m * nrhs).zip(info) {
+        if info != 0 {
+            x.fill(nan());
+        }
+    }
+    Ok(())
+}
+
+/// Writes each m × n row-major matrix of `src` column-major to `dst`.
+fn transpose<T: Scalar>(
+    batch: usize,
+    (m, n): (usize, usize),
+    src: &[T],
+    dst: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    /// The order of the blocks that are read and written while they are in the cache.
+    const BLOCK: usize = 16;
+    let operands =
+        (Items::new("a", batch, &[m, n], src)?, ItemsMut::new("a", batch, &[m, n], dst)?);
+    let elements = nanoseconds::<T>(m.saturating_mul(n));
+    for_each(
+        batch,
+        operands,
+        elements,
+        threads,
+        || (),
+        |(), (src, dst)| {
+            for i in (0..m).step_by(BLOCK) {
+                let rows = &src[i * n..(i + BLOCK).min(m) * n];
+                for (j, column) in dst.chunks_exact_mut(m).enumerate() {
+                    for (x, row) in column[i..].iter_mut().zip(rows.chunks_exact(n)) {
+                        *x = row[j];
+                    }
+                }
+            }
+        },
+    );
+    Ok(())
+}

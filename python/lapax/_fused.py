@@ -1,0 +1,191 @@
+"""Functions inside JAX's linear algebra that become one call each, as primitives of their own.
+
+JAX builds them of several primitives, between which whole batches go through memory: the operand of
+a Cholesky factorisation is symmetrized before and its result masked after; the right-hand sides of
+a system are gathered before two triangular solves.
+
+What a target cannot serve, and other platforms, get JAX's own function, as does the derivative.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from lapax import _jax_private as private
+from lapax import _rules
+from lapax._call import in_front
+from lapax._lowering import dtype_name
+from lapax._table import ops
+
+_CHOLESKY = "cholesky"
+_LU_SOLVE = "_lu_solve_core"
+_stock = {name: private.linalg_function(name) for name in (_CHOLESKY, _LU_SOLVE)}
+"""JAX's functions, None where this JAX has none of the name."""
+
+
+def replace_functions() -> list[Callable[[], None]]:
+    """Puts the primitives in place of JAX's functions; returns what undoes it."""
+    undo = []
+    for name, ours, primitive, whole in (
+        (_CHOLESKY, _cholesky, _cholesky_p, _stock_cholesky),
+        (_LU_SOLVE, _lu_solve, _lu_solve_p, _stock_lu_solve),
+    ):
+        stock = _stock[name]
+        if stock is not None:
+            rule = functools.partial(_rules.fused, primitive.name.removeprefix("lapax_"), whole)
+            undo.append(private.replace_lowering(primitive, _rules.PLATFORM, rule, True))
+            undo.append(private.replace_linalg_function(name, functools.wraps(stock)(ours)))
+    return undo
+
+
+def _primitive(op: str, ranks: Sequence[int], whole: Callable[..., Any]) -> Primitive:
+    """A primitive whose one result is of the last operand's type and which computes as `whole`.
+
+    `ranks` are those of the operands of one matrix; batch dimensions lead, as for a target.
+    """
+    primitive = Primitive(f"lapax_{op}")
+
+    def abstract(*avals: Any, **_: Any) -> Any:
+        like = avals[-1]
+        specs = private.batch_specs(primitive.name, avals, ranks)
+        return private.result_aval(like, like.shape, like.dtype, specs)
+
+    def run(*args: Any, **params: Any) -> Any:
+        with jax.disable_jit(False):
+            return jax.jit(functools.partial(primitive.bind, **params))(*args)
+
+    primitive.def_impl(run)
+    primitive.def_abstract_eval(abstract)
+    mlir.register_lowering(primitive, mlir.lower_fun(whole, multiple_results=False))
+    batching.fancy_primitive_batchers[primitive] = functools.partial(_batched, primitive)
+    return primitive
+
+
+def _batched(
+    primitive: Primitive, axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any
+) -> Any:
+    """One call with a larger batch."""
+    if all(dim is None for dim in dims):
+        return primitive.bind(*args, **params), None
+    return primitive.bind(*in_front(axis, args, dims), **params), 0
+
+
+def _serves(op: str, ranks: Sequence[int], arrays: Sequence[jax.Array]) -> bool:
+    """Whether the op's table has the dtype, and the batch dimensions are alike."""
+    avals = [jax.typeof(x) for x in arrays]
+    if not any(
+        target.signature.variant(dtype_name(avals[0].dtype)) for target in ops().get(op, ())
+    ):
+        return False
+    splits = [aval.ndim - rank for aval, rank in zip(avals, ranks, strict=True)]
+    if any(aval.shape[:split] != avals[0].shape[: splits[0]] or split < 0
+           for aval, split in zip(avals, splits, strict=True)):  # fmt: skip
+        return False
+    try:
+        private.batch_specs(op, avals, ranks)
+    except ValueError:
+        return False
+    return True
+
+
+# Cholesky factorisation of (A + Aᴴ)/2 or of A's lower triangle, zero above the diagonal.
+
+
+def _cholesky(x: Any, *, symmetrize_input: bool = True) -> jax.Array:
+    array = jnp.asarray(x)
+    square = array.ndim > 1 and array.shape[-1] == array.shape[-2]
+    if not (square and _serves("cholesky", (2,), [array])):
+        return _stock_cholesky(array, symmetrize_input=symmetrize_input)
+    result: jax.Array = _cholesky_p.bind(array, symmetrize_input=symmetrize_input)
+    return result
+
+
+def _stock_cholesky(x: jax.Array, *, symmetrize_input: bool) -> jax.Array:
+    stock = _stock[_CHOLESKY]
+    assert stock is not None
+    factor: jax.Array = stock(x, symmetrize_input=symmetrize_input)
+    return factor
+
+
+def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+    return jax.jvp(functools.partial(_stock_cholesky, **params), primals, tangents)
+
+
+_cholesky_p = _primitive("cholesky", (2,), _stock_cholesky)
+ad.primitive_jvps[_cholesky_p] = _cholesky_jvp
+
+
+# op(A)·X = B from the LU factors of A and their permutation; op is A, Aᵀ or Aᴴ for trans 0, 1, 2.
+
+
+def _lu_solve(lu: Any, permutation: Any, b: Any, trans: int) -> jax.Array:
+    arrays = [jnp.asarray(x) for x in (lu, permutation, b)]
+    n = arrays[0].shape[0]
+    columns = jnp.reshape(arrays[2], (n, math.prod(arrays[2].shape[1:])))
+    operands = private.vary_alike(arrays[0], arrays[1], columns)
+    fit = arrays[1].dtype == jnp.int32 and arrays[0].dtype == arrays[2].dtype and trans in (0, 1, 2)
+    if not (fit and _serves("lu_solve", (2, 1, 2), operands)):
+        x = _stock_lu_solve(*operands, trans=trans)
+    else:
+        x = _lu_solve_p.bind(*operands, trans=trans)
+    return jnp.reshape(x, arrays[2].shape)
+
+
+def _stock_lu_solve(
+    lu: jax.Array, permutation: jax.Array, b: jax.Array, *, trans: int
+) -> jax.Array:
+    stock = _stock[_LU_SOLVE]
+    assert stock is not None
+    solve: Callable[..., jax.Array] = functools.partial(stock, trans=trans)
+    for _ in lu.shape[:-2]:
+        solve = jax.vmap(solve)
+    return solve(lu, permutation, b)
+
+
+def _lu_solve_batched(axis: Any, args: Sequence[Any], dims: Sequence[Any], *, trans: int) -> Any:
+    """Right-hand sides that are mapped alone become columns of the same system."""
+    (lu, permutation, b), (*factors, b_dim) = args, dims
+    if factors != [None, None] or b_dim is None or axis.explicit_mesh_axis is not None:
+        return _batched(_lu_solve_p, axis, args, dims, trans=trans)
+    b = jnp.moveaxis(b, b_dim, -1)
+    columns = jnp.reshape(b, (*b.shape[:-2], b.shape[-2] * b.shape[-1]))
+    x = _lu_solve_p.bind(lu, permutation, columns, trans=trans)
+    return jnp.reshape(x, b.shape), b.ndim - 1
+
+
+def _lu_solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, trans: int) -> Any:
+    (lu, permutation, b), (lu_dot, _, b_dot) = primals, tangents
+    if type(lu_dot) is ad.Zero:
+        x = _lu_solve_p.bind(*primals, trans=trans)
+        if type(b_dot) is ad.Zero:
+            return x, b_dot
+        return x, _lu_solve_p.bind(lu, permutation, b_dot, trans=trans)
+
+    def solve(lu: jax.Array, b: jax.Array) -> jax.Array:
+        return _stock_lu_solve(lu, permutation, b, trans=trans)
+
+    return jax.jvp(solve, (lu, b), (lu_dot, ad.instantiate_zeros(b_dot)))
+
+
+def _lu_solve_transpose(cotangent: Any, lu: Any, permutation: Any, b: Any, *, trans: int) -> Any:
+    """It is linear in B: the transpose of A⁻¹, A⁻ᵀ or A⁻ᴴ."""
+    if type(cotangent) is ad.Zero:
+        return None, None, ad.Zero(b.aval)
+    if trans == 2:
+        conjugate = _lu_solve_p.bind(lu, permutation, jnp.conj(cotangent), trans=0)
+        return None, None, jnp.conj(conjugate)
+    return None, None, _lu_solve_p.bind(lu, permutation, cotangent, trans=1 - trans)
+
+
+_lu_solve_p = _primitive("lu_solve", (2, 1, 2), _stock_lu_solve)
+ad.primitive_jvps[_lu_solve_p] = _lu_solve_jvp
+ad.primitive_transposes[_lu_solve_p] = _lu_solve_transpose
+batching.fancy_primitive_batchers[_lu_solve_p] = _lu_solve_batched

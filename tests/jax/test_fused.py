@@ -1,0 +1,120 @@
+"""JAX's functions that become one call: the same values and derivatives, and how many calls."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.linalg as jsl
+import numpy as np
+import pytest
+
+import lapax
+from programs import assert_close, custom_calls, operands, tolerance
+
+F32, C64 = np.dtype(np.float32), np.dtype(np.complex64)
+
+
+def solve_with(trans, o):
+    return jsl.lu_solve(jsl.lu_factor(o.a), o.b, trans=trans)
+
+
+def indefinite(o):
+    return jnp.linalg.cholesky(o.s - 100 * jnp.eye(o.s.shape[-1]))
+
+
+FUNCTIONS = {
+    "cholesky": lambda o: jnp.linalg.cholesky(o.s),
+    "lower_triangle": lambda o: jax.lax.linalg.cholesky(o.s, symmetrize_input=False),
+    "not_symmetric": lambda o: jnp.linalg.cholesky(o.s + 0.1 * o.a),
+    "solve": lambda o: jnp.linalg.solve(o.a, o.b),
+    "inv": lambda o: jnp.linalg.inv(o.a),
+    "lu_solve": functools.partial(solve_with, 0),
+    "lu_solve_transposed": functools.partial(solve_with, 1),
+    "lu_solve_adjoint": functools.partial(solve_with, 2),
+}
+
+
+def squares(function, o):
+    return jnp.sum(jnp.abs(function(o)) ** 2)
+
+
+def both(function, *args):
+    """The leaves of a function's result under stock JAX and under lapax."""
+    stock = jax.tree.leaves(function(*args))
+    with lapax.installed():
+        ours = jax.tree.leaves(function(*args))
+    return list(zip(ours, stock, strict=True))
+
+
+@pytest.mark.parametrize("batch", [(), (5,), (2, 3)])
+@pytest.mark.parametrize("dtype", [F32, C64])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_and_derivatives_are_stock(name, dtype, batch):
+    function = FUNCTIONS[name]
+    o = jax.tree.map(jnp.asarray, operands(dtype, n=4, batch=batch))
+    gradient = jax.grad(functools.partial(squares, function), holomorphic=False)
+
+    def every(o):
+        forward = jax.jvp(function, (o,), (o,))
+        second = jax.jvp(gradient, (o,), (o,))
+        return function(o), forward, gradient(o), second
+
+    for ours, stock in both(jax.jit(every), o):
+        assert ours.dtype == stock.dtype
+        assert_close(ours, stock, 10 * tolerance(dtype, 4))
+
+
+def test_not_definite_is_nan_below_the_diagonal():
+    o = operands(F32, n=4, batch=(5,))
+    for ours, stock in both(indefinite, o):
+        np.testing.assert_array_equal(ours, stock)
+
+
+@pytest.mark.parametrize("name", ["cholesky", "solve", "inv", "lu_solve_transposed"])
+def test_eager_and_mapped(name):
+    function = FUNCTIONS[name]
+    o = jax.tree.map(jnp.asarray, operands(F32, n=4, batch=(3, 2)))
+    for ours, stock in both(function, o):
+        assert_close(ours, stock, tolerance(F32, 4))
+    for ours, stock in both(jax.vmap(jax.vmap(function)), o):
+        assert_close(ours, stock, tolerance(F32, 4))
+
+
+def test_mapped_right_hand_sides_are_columns_of_one_call():
+    o = operands(F32, n=4, batch=(3,))
+    columns = np.moveaxis(o.b, -1, 0)
+
+    def solve(columns):
+        factors = jsl.lu_factor(o.a)
+        return jax.vmap(lambda b: jsl.lu_solve(factors, b[..., None])[..., 0])(columns)
+
+    for ours, stock in both(solve, columns):
+        assert_close(ours, stock, tolerance(F32, 4))
+    with lapax.installed():
+        text = jax.jit(solve).lower(columns).as_text()
+        assert custom_calls(solve, columns) == ["lapax.lapax_lu", "lapax.lapax_lu_solve"]
+    assert "tensor<3x4x2xf32>) -> tensor<3x4x2xf32>" in text, "one system with two columns"
+
+
+@pytest.mark.parametrize(
+    ("name", "calls"),
+    [
+        ("cholesky", ["lapax.lapax_cholesky"]),
+        ("solve", ["lapax.lapax_lu", "lapax.lapax_lu_solve"]),
+        ("inv", ["lapax.lapax_lu", "lapax.lapax_lu_solve"]),
+    ],
+)
+def test_calls(name, calls):
+    o = operands(F32, n=4, batch=(3,))
+    with lapax.installed():
+        assert custom_calls(FUNCTIONS[name], o) == calls
+
+
+def test_dtypes_without_a_target_stay_with_jax():
+    a = operands(F32, n=3, batch=()).s
+    with lapax.installed(), pytest.raises((TypeError, ValueError, NotImplementedError)):
+        jax.lax.linalg.cholesky(jnp.asarray(a, jnp.float16))
+    with lapax.installed(), pytest.raises((TypeError, ValueError)):
+        jax.lax.linalg.cholesky(jnp.ones((2, 3)))
