@@ -37,7 +37,9 @@ FUNCTIONS = {
 
 
 def squares(function, o):
-    return jnp.sum(jnp.abs(function(o)) ** 2)
+    """Weighted: the sum of all squares of a Cholesky factor is a trace, linear in A."""
+    x = jnp.abs(function(o)) ** 2
+    return jnp.sum(x * jnp.linspace(1, 2, x.size).reshape(x.shape))
 
 
 def both(function, *args):
@@ -56,7 +58,7 @@ def test_values_and_derivatives_are_stock(name, dtype, batch):
     o, direction = (
         jax.tree.map(jnp.asarray, operands(dtype, n=4, batch=batch, seed=seed)) for seed in (0, 1)
     )
-    gradient = jax.grad(functools.partial(squares, function), holomorphic=False)
+    gradient = jax.grad(functools.partial(squares, function))
 
     def every(o):
         forward = jax.jvp(function, (o,), (direction,))
@@ -96,7 +98,7 @@ def test_mapped_right_hand_sides_are_columns_of_one_call():
         assert_close(ours, stock, tolerance(F32, 4))
     with lapax.installed():
         text = jax.jit(solve).lower(columns).as_text()
-        assert custom_calls(solve, columns) == ["lapax.lapax_lu", "lapax.lapax_lu_solve"]
+        assert custom_calls(solve, columns).count("lapax.lapax_lu_solve") == 1
     assert "tensor<3x4x2xf32>) -> tensor<3x4x2xf32>" in text, "one system with two columns"
 
 
