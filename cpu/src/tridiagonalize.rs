@@ -10,7 +10,8 @@ use pulp::{Arch, Simd, WithSimd};
 
 use crate::householder::{Reflector, dot, reflector};
 use crate::normal_range::{largest_part, power_near_reciprocal};
-use crate::scalar::nanoseconds;
+use crate::scalar::{is_single, nanoseconds, narrow, widen};
+use crate::schur::DOUBLE_ORDER;
 use crate::simd::sub_scaled;
 use crate::{Error, InOut, Scalar, Threads, Uplo};
 
@@ -50,29 +51,107 @@ pub fn sytrd<T: Scalar>(
     );
     let products = n.saturating_mul(n).saturating_mul(n);
     let arch = Arch::new();
-    let turned = if uplo == Uplo::Upper { n } else { 0 };
-    let scratch = || (vec![T::ZERO; turned * turned], Scratch::new(n));
+    if is_single::<T>() && n <= DOUBLE_ORDER {
+        let work = nanoseconds::<T::Double>(products);
+        for_each(
+            batch,
+            operands,
+            work,
+            threads,
+            || Double::<T>::new(uplo, n),
+            |double, (a, d, e, tau, info)| {
+                info[0] = 0;
+                double.reduce(uplo, (a, d, e, tau), arch);
+            },
+        );
+        return Ok(());
+    }
+    let scratch = || Whole::new(uplo, n);
     for_each(
         batch,
         operands,
         nanoseconds::<T>(products),
         threads,
         scratch,
-        |(turned, scratch), (a, d, e, tau, info)| {
+        |whole, (a, d, e, tau, info)| {
             info[0] = 0;
-            if uplo == Uplo::Lower {
-                return reduce(a, d, e, tau, scratch, arch);
-            }
-            // End for end, an upper triangle is a lower one, and H(1)⋯H(n−1) is H(n−1)⋯H(1).
-            copy_turned(triangle_ranges(n, Uplo::Upper), a, turned);
-            reduce(turned, d, e, tau, scratch, arch);
-            copy_turned(triangle_ranges(n, Uplo::Lower), turned, a);
-            d.reverse();
-            e.reverse();
-            tau.reverse();
+            whole.reduce(uplo, (a, d, e, tau), arch);
         },
     );
     Ok(())
+}
+
+/// A matrix and its results: a, d, e, tau.
+type Parts<'a, T> = (
+    &'a mut [T],
+    &'a mut [<T as lapax_core::Scalar>::Real],
+    &'a mut [<T as lapax_core::Scalar>::Real],
+    &'a mut [T],
+);
+
+/// What the reduction of one matrix after another reuses.
+struct Whole<T: Scalar> {
+    /// A matrix, end for end: an upper triangle then is a lower one.
+    turned: Vec<T>,
+    scratch: Scratch<T>,
+}
+
+impl<T: Scalar> Whole<T> {
+    /// For triangles of order n.
+    fn new(uplo: Uplo, n: usize) -> Self {
+        let turned = if uplo == Uplo::Upper { n } else { 0 };
+        Self { turned: vec![T::ZERO; turned * turned], scratch: Scratch::new(n) }
+    }
+
+    fn reduce(&mut self, uplo: Uplo, (a, d, e, tau): Parts<'_, T>, arch: Arch) {
+        let Self { turned, scratch } = self;
+        let n = d.len();
+        if uplo == Uplo::Lower {
+            return reduce(a, d, e, tau, scratch, arch);
+        }
+        // End for end, an upper triangle is a lower one, and H(1)⋯H(n−1) is H(n−1)⋯H(1).
+        copy_turned(triangle_ranges(n, Uplo::Upper), a, turned);
+        reduce(turned, d, e, tau, scratch, arch);
+        copy_turned(triangle_ranges(n, Uplo::Lower), turned, a);
+        d.reverse();
+        e.reverse();
+        tau.reverse();
+    }
+}
+
+/// Reduces in double precision what is single: for the reason why Schur forms are, and as fast.
+struct Double<T: Scalar> {
+    whole: Whole<T::Double>,
+    a: Vec<T::Double>,
+    d: Vec<f64>,
+    e: Vec<f64>,
+    tau: Vec<T::Double>,
+}
+
+impl<T: Scalar> Double<T> {
+    /// For triangles of order n.
+    fn new(uplo: Uplo, n: usize) -> Self {
+        let beside = n.saturating_sub(1);
+        Self {
+            whole: Whole::new(uplo, n),
+            a: vec![T::Double::ZERO; n * n],
+            d: vec![0.0; n],
+            e: vec![0.0; beside],
+            tau: vec![T::Double::ZERO; beside],
+        }
+    }
+
+    fn reduce(&mut self, uplo: Uplo, (a, d, e, tau): Parts<'_, T>, arch: Arch) {
+        widen(&mut self.a, a);
+        let parts = (&mut self.a[..], &mut self.d[..], &mut self.e[..], &mut self.tau[..]);
+        self.whole.reduce(uplo, parts, arch);
+        for range in triangle_ranges(d.len(), uplo) {
+            narrow(&mut a[range.clone()], &self.a[range]);
+        }
+        narrow(d, &self.d);
+        narrow(e, &self.e);
+        narrow(tau, &self.tau);
+    }
 }
 
 /// Reduces a lower triangle that is first brought to where nothing overflows.
