@@ -23,7 +23,7 @@ const BLOCK: usize = 32;
 const QR_ORDER: usize = 8;
 
 /// Whether A's triangular factor is decomposed instead of A: from m = 11/6·n on, where LAPACK does.
-fn by_qr(m: usize, n: usize) -> bool {
+pub(crate) fn by_qr(m: usize, n: usize) -> bool {
     n > QR_ORDER && m.saturating_mul(6) >= n.saturating_mul(11)
 }
 

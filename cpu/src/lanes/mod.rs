@@ -5,7 +5,9 @@
 //! Every operation is lane by lane and every decision is a mask, so that a matrix's result depends
 //! neither on its neighbours nor on where it stands in its batch.
 
+mod bidiagonal;
 pub(crate) mod cholesky;
+mod dqds;
 pub(crate) mod eigh;
 pub(crate) mod explicit_qr;
 mod implicit_ql;

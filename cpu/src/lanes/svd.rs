@@ -5,16 +5,24 @@
 //! vanish. So A = (Q·V)·D·Wᴴ. After Drmač and Veselić, "New fast and accurate Jacobi SVD algorithm"
 //! (SIAM J. Matrix Anal. Appl. 29, 2008).
 
-use lapax_core::{InOut, ItemsInOut, ItemsMut, Real as _, Scalar as _};
+use lapax_core::{InOut, ItemsInOut, ItemsMut, Real, Scalar as _};
 use pulp::Simd;
 
+use super::bidiagonal::{Bidiagonal, bidiagonalize};
+use super::dqds::{Dqds, ROW};
 use super::jacobi::Columns;
 use super::qr;
 use super::reflector::{reflect_columns, reflector};
 use super::scaling::Extent;
 use super::tile::{pack, unpack};
-use super::{Kernel, Lane, Mask, Order, Reg, Shape, Tile, Vector, flags};
-use crate::{Scalar, SingularVectors};
+use super::{Kernel, Lane, LaneReal, Mask, Order, Reg, Shape, Tile, Vector, flags};
+use crate::{Scalar, SingularVectors, tall_svd};
+
+/// The order up to which Jacobi rotations find the values alone sooner: measured on AVX-512, for
+/// f64 0.46 and 0.47 µs at order 6, 0.94 and 0.71 at order 8; for c128 0.12 and 0.15 µs at order 3.
+fn jacobi_values(complex: bool) -> usize {
+    if complex { 3 } else { 6 }
+}
 
 /// Decomposes a group; a matrix that is not finite or does not converge goes to `single`.
 pub(crate) struct Decompose<F> {
@@ -36,6 +44,8 @@ pub(crate) struct Tiles<R> {
     v: Tile<R>,
     /// Squared norms, then singular values.
     s: Tile<R>,
+    /// For the values alone.
+    values: Tile<R>,
 }
 
 type Operands<'a, T> = (
@@ -56,10 +66,11 @@ where
         let (tall, k) = (self.m.max(self.n), self.m.min(self.n));
         Tiles {
             a: Tile::new::<T>(tall * k, lanes),
-            tau: Tile::new::<T>(k, lanes),
-            x: Tile::new::<T>(k * k, lanes),
+            tau: Tile::new::<T>(2 * k, lanes),
+            x: Tile::new::<T>(k * k + tall + 2 * k, lanes),
             v: Tile::new::<T>(tall * self.columns(), lanes),
             s: Tile::new::<T::Real>(k, lanes),
+            values: Tile::new::<T::Real>((2 + ROW) * k, lanes),
         }
     }
 
@@ -85,6 +96,7 @@ where
             x: scratch.x.registers::<S>(),
             v: scratch.v.registers::<S>(),
             s: scratch.s.registers::<S>(),
+            values: scratch.values.registers::<S>(),
             tall,
             k,
             columns: self.columns(),
@@ -151,6 +163,7 @@ struct Registers<'a, S: Simd, X: Lane<S>> {
     x: &'a mut [Reg<S, X>],
     v: &'a mut [Reg<S, X>],
     s: &'a mut [Reg<S, Vector<S, X::Real>>],
+    values: &'a mut [Reg<S, Vector<S, X::Real>>],
     tall: usize,
     k: usize,
     columns: usize,
@@ -167,8 +180,14 @@ impl<S: Simd, X: Lane<S>> Registers<'_, S, X> {
         }
         let a = &mut self.a[..tall * k * X::PARTS];
         let mut extent = Extent::<S, X>::new(simd);
-        a.chunks_exact(X::PARTS).for_each(|x| extent.add(X::load(simd, x, 0)));
+        // A closure here is not compiled for the vectors that the loop around it has.
+        for x in a.chunks_exact(X::PARTS) {
+            extent.add(X::load(simd, x, 0));
+        }
         let (failed, powers) = extent.normalize(simd, a);
+        if self.columns == 0 && k > jacobi_values(X::PARTS > 1) {
+            return failed.or(self.values(simd, powers));
+        }
         qr::factor::<S, X>(simd, self.a, self.tau, (tall, k));
         let zero = X::from_real(Vector::splat(simd, X::Real::ZERO));
         for (i, j) in (0..k).flat_map(|j| (0..k).map(move |i| (i, j))) {
@@ -195,6 +214,48 @@ impl<S: Simd, X: Lane<S>> Registers<'_, S, X> {
             let s = Vector::choose(previous.less(s), previous, s);
             previous = s;
             self.s[i] = (s / powers).reg();
+        }
+        failed
+    }
+
+    /// The singular values, by way of a bidiagonal matrix.
+    #[inline(always)]
+    fn values(&mut self, simd: S, powers: Vector<S, X::Real>) -> Mask<S, X::Real> {
+        let (tall, k) = (self.tall, self.k);
+        let (tau_q, tau_p) = self.tau.split_at_mut(k * X::PARTS);
+        let (e, rest) = self.values.split_at_mut(k);
+        let (next, shifts) = rest.split_at_mut(ROW * k);
+        let q = &mut self.s[..k];
+        let (r, scratch) = self.x.split_at_mut(k * k * X::PARTS);
+        let mut b = Bidiagonal::<S, X> { d: q, e, tau_q, tau_p, scratch };
+        if tall_svd::by_qr(tall, k) {
+            qr::factor::<S, X>(simd, self.a, b.tau_q, (tall, k));
+            let zero = X::from_real(Vector::splat(simd, X::Real::ZERO));
+            for (i, j) in (0..k).flat_map(|j| (0..k).map(move |i| (i, j))) {
+                let x = if i > j { zero } else { X::load(simd, self.a, j * tall + i) };
+                x.store(r, j * k + i);
+            }
+            bidiagonalize::<S, X>(simd, r, (k, k), &mut b);
+        } else {
+            bidiagonalize::<S, X>(simd, self.a, (tall, k), &mut b);
+        }
+        let up =
+            X::Real::SMALL / X::Real::ROOT_SAFE_MIN * <X::Real as Real>::from_f64(1.0 / 4096.0);
+        let up = Vector::<S, X::Real>::splat(simd, up);
+        for x in q.iter_mut().chain(&mut *e) {
+            let scaled = Vector::from_reg(simd, *x) * up;
+            *x = (scaled * scaled).reg();
+        }
+        let failed = Dqds::<S, X::Real> { q, e, next, shifts }.values(simd);
+        for i in 0..k {
+            let mut largest = Vector::<S, X::Real>::from_reg(simd, self.s[i]);
+            for j in i + 1..k {
+                let x = Vector::from_reg(simd, self.s[j]);
+                let more = largest.less(x);
+                self.s[j] = Vector::choose(more, largest, x).reg();
+                largest = Vector::choose(more, x, largest);
+            }
+            self.s[i] = (largest.sqrt() / up / powers).reg();
         }
         failed
     }

@@ -1,0 +1,413 @@
+//! The squared singular values of a real bidiagonal matrix in each lane, by the differential
+//! quotient-difference algorithm with shifts.
+//!
+//! Fernando and Parlett, "Accurate singular values and differential qd algorithms" (Numer. Math. 67,
+//! 1994); deflation and the recovery from shifts that are too large are those of Parlett and Marques,
+//! "An implementation of the dqds algorithm" (LAPACK working note 155). Each lane has a block of its
+//! own, from row `first` to row `end`; a row that lies in no lane's block is not visited.
+
+use lapax_core::Real;
+use pulp::Simd;
+
+use super::{Lane, LaneReal, Mask, Vector};
+
+/// Sweeps per value after which a lane counts as not converged; two to three are usual.
+const SWEEPS: usize = 30;
+/// Roundings that an element above the diagonal may amount to beside its neighbours to be dropped.
+const ROUNDINGS: f64 = 4.0;
+/// How near deflation a block is: ‖z‖² − 1 for its approximate singular vector with last element 1.
+/// Up to here a shift is chosen by z, and beyond, a share of the smallest pivot. This, the share and
+/// the part of the distance to the next value that is counted on were tried between 0.3 and 1 on
+/// bidiagonal forms of random matrices; these take the fewest rows, 2.0·n², and 1.3 times as many was
+/// the worst.
+const LOCAL: f64 = 0.8;
+const SHARE: f64 = 0.5;
+const GAP: f64 = 0.9;
+/// Roundings by which a shift stays below what it estimates: without them three times as many
+/// shifts turned out too large.
+const SLACK: f64 = 4.0;
+
+/// Rows at the end of a block of which a sweep keeps what it found: up to three are deflated.
+const TRAIL: usize = 5;
+/// What a sweep finds for each row: its squares, ‖z‖² and the smallest pivot.
+pub(crate) const ROW: usize = 4;
+
+/// B's squares: the diagonal `q`, and `e` above it, of which the last is scratch.
+///
+/// The largest are far above the least normal number, below which squares count as zero, and below
+/// the largest one.
+pub(crate) struct Dqds<'a, S: Simd, R: LaneReal> {
+    pub(crate) q: &'a mut [R::Reg<S>],
+    pub(crate) e: &'a mut [R::Reg<S>],
+    /// `ROW`·n numbers of scratch.
+    pub(crate) next: &'a mut [R::Reg<S>],
+    /// n numbers of scratch: the shift of the block that ends with each row.
+    pub(crate) shifts: &'a mut [R::Reg<S>],
+}
+
+/// Where each lane stands.
+#[derive(Clone, Copy)]
+struct State<S: Simd, R: LaneReal> {
+    first: Vector<S, R>,
+    /// −1 where all is done.
+    end: Vector<S, R>,
+    /// The sum of the block's shifts so far, and what rounding took from it.
+    sigma: Vector<S, R>,
+    lost: Vector<S, R>,
+    /// The next shift.
+    tau: Vector<S, R>,
+}
+
+/// What a sweep came to.
+#[derive(Clone, Copy)]
+struct Outcome<S: Simd, R: LaneReal> {
+    /// A pivot is below zero, or NaN: the shift was too large. And whether any but the last is.
+    bad: Mask<S, R>,
+    early: Mask<S, R>,
+    /// The first row of the block, below new zeros.
+    first: Vector<S, R>,
+}
+
+/// What a sweep leaves of the last rows of a block: of row `end` − k at k.
+#[derive(Clone, Copy)]
+struct Trail<S: Simd, R: LaneReal> {
+    q: [Vector<S, R>; TRAIL],
+    /// The element above the diagonal in row `end` − k.
+    e: [Vector<S, R>; TRAIL],
+    /// ‖z‖² for the z with last element 1 that B maps to a multiple of its last unit vector.
+    norm: [Vector<S, R>; TRAIL],
+    /// The smallest pivot up to there.
+    least: [Vector<S, R>; TRAIL],
+}
+
+impl<S: Simd, R: LaneReal> Dqds<'_, S, R> {
+    /// Leaves the squared values in `q`, unordered; returns the lanes that did not converge.
+    #[inline(always)]
+    pub(crate) fn values(&mut self, simd: S) -> Mask<S, R> {
+        let n = self.q.len();
+        let splat = |x| Vector::<S, R>::splat(simd, x);
+        let zero = splat(R::ZERO);
+        self.e[n - 1] = zero.reg();
+        self.turn(simd);
+        let end = splat(row::<R>(n) - R::ONE);
+        let mut state = State { first: zero, end, sigma: zero, lost: zero, tau: zero };
+        let mut failed = zero.less(zero);
+        let (mut lo, mut hi) = (0, n - 1);
+        for _ in 0..SWEEPS * n {
+            let active = zero.less_or_equal(state.end).and(failed.not());
+            if !active.any() {
+                return failed;
+            }
+            while hi > 0 && !active.and(state.end.less(splat(row(hi))).not()).any() {
+                hi -= 1;
+            }
+            while lo < hi && !active.and(state.first.less_or_equal(splat(row(lo)))).any() {
+                lo += 1;
+            }
+            let outcome = self.sweep(simd, state, active, lo..hi + 1);
+            let bad = outcome.bad;
+            let good = active.and(bad.not());
+            let trail = self.trail(simd, state, active, hi);
+            if good.any() {
+                self.commit(simd, good, lo..hi + 1);
+                state.first = Vector::choose(good, outcome.first, state.first);
+                if self.advance(simd, &mut state, trail, good, hi) {
+                    lo = 0;
+                }
+            }
+            if bad.any() {
+                failed = failed.or(bad.and(state.tau.equal(zero)));
+                let smaller = retreat(simd, state.tau, trail.least[0], outcome.early);
+                state.tau = Vector::choose(bad, smaller, state.tau);
+            }
+        }
+        failed.or(zero.less_or_equal(state.end))
+    }
+
+    /// Turns the matrices that grow towards their ends.
+    #[inline(always)]
+    fn turn(&mut self, simd: S) {
+        let n = self.q.len();
+        let load = |reg: &[R::Reg<S>], i: usize| Vector::<S, R>::from_reg(simd, reg[i]);
+        let turned = load(self.q, 0).less(load(self.q, n - 1));
+        if !turned.any() {
+            return;
+        }
+        for (x, n) in [(&mut *self.q, n), (&mut *self.e, n - 1)] {
+            for i in 0..n / 2 {
+                let (a, b) = (load(x, i), load(x, n - 1 - i));
+                x[i] = Vector::choose(turned, b, a).reg();
+                x[n - 1 - i] = Vector::choose(turned, a, b).reg();
+            }
+        }
+    }
+
+    /// The transform with shift tau of the blocks, into `next`.
+    #[inline(always)]
+    fn sweep(
+        &mut self,
+        simd: S,
+        state: State<S, R>,
+        active: Mask<S, R>,
+        rows: std::ops::Range<usize>,
+    ) -> Outcome<S, R> {
+        let splat = |x| Vector::<S, R>::splat(simd, x);
+        let (zero, one) = (splat(R::ZERO), splat(R::ONE));
+        let State { first, end, sigma, tau, .. } = state;
+        let (never, floor) = (zero.less(zero), splat(R::SAFE_MIN));
+        let mut outcome = Outcome { bad: never, early: never, first };
+        let (mut d, mut norm, mut least, mut begins) = (zero, one, zero, never);
+        let mut at = splat(row(rows.start));
+        let (q, e, shifts) = (&self.q[..rows.end], &mut self.e[..], &mut self.shifts[..]);
+        let mut after = Vector::from_reg(simd, q[rows.start]);
+        let next = self.next[rows.start * ROW..].chunks_exact_mut(ROW);
+        for (i, next) in rows.zip(next) {
+            let q_at = after;
+            if i + 1 < q.len() {
+                after = Vector::from_reg(simd, q[i + 1]);
+            }
+            let e_at = Vector::from_reg(simd, e[i]).max(zero);
+            let (open, last) = (at.less(end), at.equal(end));
+            let inside = active.and(first.less_or_equal(at)).and(open.or(last));
+            let begin = begins.or(at.equal(first));
+            d = Vector::choose(begin, q_at - tau, d);
+            norm = Vector::choose(begin, one, norm);
+            least = Vector::choose(begin.or(d.less(least)), d, least);
+            let hat = d + e_at;
+            let bad = inside.and(zero.less_or_equal(Vector::choose(open, d, hat)).not());
+            outcome.early = outcome.early.or(bad.and(open));
+            outcome.bad = outcome.bad.or(bad);
+            let reciprocal = one / hat.max(floor);
+            // Neither ratio to `hat` exceeds one, so that nothing overflows.
+            let above = (e_at * reciprocal) * after;
+            // An element this small may be dropped: the block ends here, and another one begins.
+            begins = e_at.less_or_equal(negligible(simd, d + sigma));
+            let above_kept = Vector::choose(begins.or(last), -one, above);
+            next[0] = Vector::choose(inside, hat, q_at).reg();
+            next[1] = Vector::choose(inside, above_kept, Vector::from_reg(simd, e[i])).reg();
+            next[2] = norm.reg();
+            next[3] = least.reg();
+            let splits = inside.and(begins).and(open);
+            if splits.any() {
+                let shift = Vector::from_reg(simd, shifts[i]);
+                shifts[i] = Vector::choose(splits, sigma + tau, shift).reg();
+                outcome.first = Vector::choose(splits, at + one, outcome.first);
+            }
+            d = (-tau).add_mul(d * reciprocal, after);
+            norm = one.add_mul(above * reciprocal, norm);
+            at = at + one;
+        }
+        outcome
+    }
+
+    /// What the last sweep left at the end of the blocks.
+    #[inline(always)]
+    fn trail(&self, simd: S, state: State<S, R>, active: Mask<S, R>, hi: usize) -> Trail<S, R> {
+        let splat = |x| Vector::<S, R>::splat(simd, x);
+        let zero = [splat(R::ZERO); TRAIL];
+        let mut trail = Trail { q: zero, e: zero, norm: zero, least: zero };
+        for i in (0..hi + 1).rev() {
+            let next = &self.next[i * ROW..(i + 1) * ROW];
+            for k in 0..TRAIL {
+                let here = state.end.equal(splat(row(i + k)));
+                let parts = [&mut trail.q, &mut trail.e, &mut trail.norm, &mut trail.least];
+                for (part, &next) in parts.into_iter().zip(next) {
+                    part[k] = Vector::choose(here, Vector::from_reg(simd, next), part[k]);
+                }
+            }
+            if !active.and(state.end.less(splat(row(i + TRAIL - 1)))).any() {
+                break;
+            }
+        }
+        trail
+    }
+
+    /// Takes over what a sweep found in the lanes whose shift was good.
+    #[inline(always)]
+    fn commit(&mut self, simd: S, good: Mask<S, R>, rows: std::ops::Range<usize>) {
+        for i in rows {
+            for (x, next) in [(&mut self.q[i], i * ROW), (&mut self.e[i], i * ROW + 1)] {
+                let next = Vector::<S, R>::from_reg(simd, self.next[next]);
+                *x = Vector::choose(good, next, Vector::from_reg(simd, *x)).reg();
+            }
+        }
+    }
+
+    /// Deflates where a sweep made it possible, and chooses the next shifts; whether any lane goes
+    /// on to another block.
+    #[inline(always)]
+    fn advance(
+        &mut self,
+        simd: S,
+        state: &mut State<S, R>,
+        mut trail: Trail<S, R>,
+        good: Mask<S, R>,
+        hi: usize,
+    ) -> bool {
+        let splat = |x| Vector::<S, R>::splat(simd, x);
+        let (zero, one) = (splat(R::ZERO), splat(R::ONE));
+        let sum = state.sigma + state.tau;
+        // Knuth's exact error of the sum.
+        let part = sum - state.sigma;
+        let error = (state.sigma - (sum - part)) + (state.tau - part);
+        state.lost = Vector::choose(good, state.lost + error, state.lost);
+        state.sigma = Vector::choose(good, sum, state.sigma);
+        // An e beside BBᵀ's last row stays in its diagonal, q + e: only √(q·e) is dropped with it.
+        let small = trail.e[1].less_or_equal(negligible(simd, trail.q[0] + state.sigma));
+        let product = trail.e[1] * (trail.q[0] / state.sigma);
+        let small = small.or(product.less_or_equal(negligible(simd, state.sigma)));
+        let ones = good.and(small.or(state.end.equal(state.first)));
+        let mut left = zero;
+        if ones.any() {
+            self.settle(simd, state, ones, (zero, hi), trail.q[0]);
+            left = Vector::choose(ones, trail.e[1], zero);
+            trail.drop(ones);
+            state.end = Vector::choose(ones, state.end - one, state.end);
+        }
+        let whole = state.end.equal(state.first + one);
+        let small = trail.e[2].less_or_equal(negligible(simd, trail.q[1] + state.sigma));
+        let pairs = good.and(whole.or(small)).and(state.first.less(state.end));
+        if pairs.any() {
+            let [a, b] = pair(simd, trail.q[1], trail.e[1], trail.q[0], left);
+            self.settle(simd, state, pairs, (zero, hi), b);
+            self.settle(simd, state, pairs, (one, hi), a);
+            trail.drop(pairs);
+            trail.drop(pairs);
+            state.end = Vector::choose(pairs, state.end - (one + one), state.end);
+        }
+        let done = good.and(state.end.less(state.first));
+        state.tau = Vector::choose(good, shift(simd, &trail), state.tau);
+        if done.any() {
+            self.descend(simd, state, done, hi);
+        }
+        done.any()
+    }
+
+    /// Writes sigma + `value` to row `end` − `before`.
+    #[inline(always)]
+    fn settle(
+        &mut self,
+        simd: S,
+        state: &State<S, R>,
+        lanes: Mask<S, R>,
+        (before, hi): (Vector<S, R>, usize),
+        value: Vector<S, R>,
+    ) {
+        let value = state.sigma + (state.lost + value);
+        let target = state.end - before;
+        for i in (0..hi + 1).rev() {
+            let at = Vector::splat(simd, row(i));
+            let here = lanes.and(target.equal(at));
+            self.q[i] = Vector::choose(here, value, Vector::from_reg(simd, self.q[i])).reg();
+            if !lanes.and(target.less(at)).any() {
+                break;
+            }
+        }
+    }
+
+    /// Goes on to the blocks above.
+    #[inline(always)]
+    fn descend(&mut self, simd: S, state: &mut State<S, R>, lanes: Mask<S, R>, hi: usize) {
+        let zero = Vector::splat(simd, R::ZERO);
+        state.tau = Vector::choose(lanes, zero, state.tau);
+        state.lost = Vector::choose(lanes, zero, state.lost);
+        state.first = Vector::choose(lanes, zero, state.first);
+        for i in 0..hi + 1 {
+            let at = Vector::splat(simd, row(i));
+            let above = Vector::from_reg(simd, self.e[i]).less(zero).and(at.less(state.end));
+            let first = Vector::splat(simd, row(i + 1));
+            state.first = Vector::choose(lanes.and(above), first, state.first);
+            let here = lanes.and(at.equal(state.end));
+            let shift = Vector::from_reg(simd, self.shifts[i]);
+            state.sigma = Vector::choose(here, shift, state.sigma);
+        }
+    }
+}
+
+impl<S: Simd, R: LaneReal> Trail<S, R> {
+    /// Removes the last row in some lanes.
+    #[inline(always)]
+    fn drop(&mut self, lanes: Mask<S, R>) {
+        for row in [&mut self.q, &mut self.e, &mut self.norm, &mut self.least] {
+            for k in 1..TRAIL {
+                row[k - 1] = Vector::choose(lanes, row[k], row[k - 1]);
+            }
+        }
+    }
+}
+
+/// The next shift after one that was good: if possible the smallest value but for an error that is
+/// quadratically small.
+#[inline(always)]
+fn shift<S: Simd, R: LaneReal>(simd: S, trail: &Trail<S, R>) -> Vector<S, R> {
+    let splat = |x| Vector::<S, R>::splat(simd, R::from_f64(x));
+    let (zero, one) = (splat(0.0), splat(1.0));
+    // z's Rayleigh quotient q/‖z‖² and its residual, and the value next to it by that of the row
+    // before: the distance to the smallest value is that of Kato and Temple.
+    let (quotient, before) = (trail.q[0] / trail.norm[0], trail.q[1] / trail.norm[1]);
+    let rest = trail.norm[0] - one;
+    let residual = quotient * rest.sqrt();
+    let least = trail.least[1];
+    let second = Vector::choose(before.less(least), before, least);
+    let gap = splat(GAP) * second - quotient;
+    let error = Vector::choose(residual.less(gap), residual * (residual / gap), residual);
+    let local = rest.less(splat(LOCAL)).and(zero.less(gap));
+    let shift = Vector::choose(local, quotient - error, splat(SHARE) * trail.least[0]);
+    let slack = one - splat(SLACK) * Vector::splat(simd, R::EPSILON);
+    Vector::choose(zero.less(shift), shift * slack, zero)
+}
+
+/// The shift after one that was too large; `early` where not only the last pivot is below zero.
+#[inline(always)]
+fn retreat<S: Simd, R: LaneReal>(
+    simd: S,
+    tau: Vector<S, R>,
+    pivot: Vector<S, R>,
+    early: Mask<S, R>,
+) -> Vector<S, R> {
+    let splat = |x| Vector::<S, R>::splat(simd, R::from_f64(x));
+    let quarter = splat(0.25) * tau;
+    // Where only the last pivot is negative, adding it gives an excellent shift.
+    let slack = splat(1.0) - splat(SLACK) * Vector::splat(simd, R::EPSILON);
+    let late = (tau + pivot) * slack;
+    Vector::choose(early.not().and(splat(0.0).less(late)), late, quarter)
+}
+
+/// The squared values of two rows, the larger first: those of BBᵀ, with `left` on its diagonal.
+#[inline(always)]
+fn pair<S: Simd, R: LaneReal>(
+    simd: S,
+    a: Vector<S, R>,
+    e: Vector<S, R>,
+    b: Vector<S, R>,
+    left: Vector<S, R>,
+) -> [Vector<S, R>; 2] {
+    let splat = |x| Vector::<S, R>::splat(simd, x);
+    // One transform without shift.
+    let hat = a + e;
+    let ratio = Vector::choose(splat(R::ZERO).less(hat), b / hat, splat(R::ZERO));
+    let (a, e, b) = (hat, e * ratio, a * ratio + left);
+    let (large, small) = (Vector::choose(a.less(b), b, a), Vector::choose(a.less(b), a, b));
+    let t = splat(R::from_f64(0.5)) * ((large - small) + e);
+    // The root of the larger one, without cancellation: t + √(t² + small·e).
+    let s = small * (e / t);
+    let s = small * (e / (t + t.sqrt() * (t + s).sqrt()));
+    let largest = large + (s + e);
+    let some = splat(R::ZERO).less(t);
+    let smallest = small * (large / largest);
+    [Vector::choose(some, largest, large), Vector::choose(some, smallest, small)]
+}
+
+/// What is negligible above the diagonal beside a square of this size.
+#[inline(always)]
+fn negligible<S: Simd, R: LaneReal>(simd: S, size: Vector<S, R>) -> Vector<S, R> {
+    let tolerance = R::from_f64(ROUNDINGS) * R::EPSILON;
+    let relative = Vector::splat(simd, tolerance * tolerance) * size;
+    relative.max(Vector::splat(simd, R::SAFE_MIN))
+}
+
+/// A row number as a real number.
+#[inline(always)]
+fn row<R: Real>(i: usize) -> R {
+    R::from_f64(f64::from(u32::try_from(i).unwrap_or(u32::MAX)))
+}
