@@ -14,26 +14,28 @@ use crate::scalar::nanoseconds;
 use crate::tall_svd::{Factors, Scratch};
 use crate::{Error, InOut, Scalar, SingularVectors, Threads};
 
-/// The number of rows and of columns up to which a batch goes through lanes. Their Jacobi rotations
-/// cost n³ per sweep; for f64 and n = 32 they were measured to take as long as QR steps.
-const LANES_ORDER: usize = 16;
-/// The smaller order up to which the values alone go through lanes: for f64 with AVX-512, at order 32
-/// 8.7 µs where a matrix by itself took 66, and at order 128 0.29 ms where it took 1.2.
-const LANES_VALUES: usize = 128;
-/// The elements of a matrix up to which they do: a tile of them is 1 MiB then for f64 with AVX-512,
-/// and stays in a core's second-level cache.
+/// The smaller order up to which a batch goes through lanes. For f64 with AVX-512 and one thread, at
+/// order 32 vectors took 26 µs per matrix where a matrix by itself took 119, and values alone 8.3
+/// where it took 66; at order 128 they took 1.3 ms of 2.2, and 0.28 of 1.2.
+const LANES_ORDER: usize = 128;
+/// The elements of a matrix up to which it does: for values alone, and real vectors, a tile is 1 MiB
+/// then for f64 with AVX-512. Of complex vectors there are twice as many, and rotating them leaves
+/// the second-level cache sooner: at order 96, c128 took as long as one by one.
 const LANES_ELEMENTS: usize = 16384;
+const LANES_COMPLEX_VECTORS: usize = 4096;
 /// The smaller order from which on a batch has to fill half of the widest registers.
 const LARGE: usize = 33;
 
 /// Whether a batch goes through lanes.
-fn in_lanes(job: SingularVectors, batch: usize, m: usize, n: usize) -> bool {
+fn in_lanes<T: Scalar>(job: SingularVectors, batch: usize, m: usize, n: usize) -> bool {
     let k = m.min(n);
-    if job != SingularVectors::None {
-        return lanes::pay(batch, m.max(n), LANES_ORDER) && k > 0;
-    }
+    let complex_vectors = T::IS_COMPLEX && job != SingularVectors::None;
+    let most = if complex_vectors { LANES_COMPLEX_VECTORS } else { LANES_ELEMENTS };
+    // All columns of U, of which the taller side may have many more than A.
+    let elements =
+        if job == SingularVectors::All { m.max(n).saturating_pow(2) } else { m.saturating_mul(n) };
     let fills = k < LARGE || batch >= lanes::MAX_LANES / 2;
-    fills && lanes::pay(batch, k, LANES_VALUES) && m.saturating_mul(n) <= LANES_ELEMENTS
+    fills && lanes::pay(batch, k, LANES_ORDER) && elements <= most
 }
 
 /// How the bidiagonal matrix is decomposed.
@@ -140,7 +142,7 @@ fn decompose_all<T: DivideAndConquer>(
     let products = m.saturating_mul(n).saturating_mul(k).saturating_mul(2);
     let products = if job == SingularVectors::None { products } else { products.saturating_mul(5) };
     let call = Call { method, job, m, n, arch: Arch::new() };
-    if in_lanes(job, batch, m, n) {
+    if in_lanes::<T>(job, batch, m, n) {
         let single = |a: &mut [T], s: &mut [T::Real], u: &mut [T], vt: &mut [T]| {
             call.decompose(a, s, u, vt, &mut call.scratch())
         };

@@ -6,8 +6,10 @@
 //! neither on its neighbours nor on where it stands in its batch.
 
 mod bidiagonal;
+mod bidiagonal_qr;
 pub(crate) mod cholesky;
 mod dqds;
+mod dqds_shift;
 pub(crate) mod eigh;
 pub(crate) mod explicit_qr;
 mod implicit_ql;
@@ -16,10 +18,12 @@ pub(crate) mod lu;
 pub(crate) mod lu_solve;
 pub(crate) mod qr;
 mod reflector;
+mod rotations;
 #[cfg(test)]
 mod row_tests;
 mod scaling;
 pub(crate) mod svd;
+mod svd_bidiagonal;
 #[cfg(test)]
 mod tests;
 mod tile;

@@ -1,10 +1,10 @@
-//! Singular values alone: of bidiagonal matrices to high relative accuracy, and of others.
+//! Decompositions by way of bidiagonal matrices, whose values are found to high relative accuracy.
 
 use super::*;
 use crate::lanes::dqds::{Dqds, ROW};
 use crate::svd::{Svd, gesdd};
 
-for_each_scalar!(values);
+for_each_scalar!(decompositions);
 
 #[test]
 fn bidiagonal_f32() {
@@ -156,40 +156,59 @@ fn by_bisection<R: Scalar<Real = R>>(d: &[R], e: &[R]) -> Vec<f64> {
     (0..n).rev().map(value).collect()
 }
 
-/// Values alone are those that come with vectors, in double precision.
-fn values<T: Scalar>() {
-    let shapes = [(1, 4), (7, 7), (9, 20), (17, 16), (24, 24), (32, 32), (70, 13), (5, 200)];
+/// U·diag(s)·Vᴴ = A, and the values are those that one matrix has in double precision.
+fn decompositions<T: Scalar>() {
+    let shapes = [(1, 4), (7, 7), (9, 20), (17, 16), (32, 32), (70, 13), (5, 100), (40, 37)];
+    let jobs = [SingularVectors::All, SingularVectors::Thin, SingularVectors::None];
     for ((m, n), batch) in shapes.into_iter().flat_map(|s| BATCHES.map(|b| (s, b))) {
-        let k = m.min(n);
         let mut a = random::<T>(m * n * batch);
         for (b, a) in a.chunks_exact_mut(m * n).enumerate() {
             make_hard(b, m, a);
         }
-        for level in Level::available() {
-            let what = format!("{m}x{n}, batch {batch}, {level:?}");
-            let mut scratch = a.clone();
-            let (mut s, mut info) = (vec![T::Real::ONE; k * batch], vec![7; batch]);
-            let operands = (
-                ItemsInOut::new("a", batch, &[m, n], InOut { src: None, dst: &mut scratch })
-                    .unwrap(),
-                ItemsMut::new("s", batch, &[k], &mut s).unwrap(),
-                ItemsMut::new("u", batch, &[m, 0], &mut []).unwrap(),
-                ItemsMut::new("vt", batch, &[0, n], &mut []).unwrap(),
-                ItemsMut::new("info", batch, &[], &mut info).unwrap(),
-            );
-            let single = |a: &mut [T], _: &mut [T::Real], _: &mut [T], _: &mut [T]| {
-                assert!(a.iter().any(|a| !a.is_finite()), "{what}: did not converge");
-                -4
-            };
-            let job = SingularVectors::None;
-            level.run::<T, _>(batch, operands, &crate::lanes::svd::Decompose { job, m, n, single });
-            for (b, a) in a.chunks_exact(m * n).enumerate() {
-                let finite = a.iter().all(|a| a.is_finite());
-                assert_eq!(info[b], if finite { 0 } else { -4 }, "{what}");
-                if finite {
-                    same_values(&s[b * k..(b + 1) * k], a, (m, n), &format!("{what}, {b}"));
-                }
-            }
+        for (level, job) in Level::available().into_iter().flat_map(|l| jobs.map(|job| (l, job))) {
+            let what = format!("{m}x{n}, batch {batch}, {level:?}, {job:?}");
+            decompose(level, job, (m, n, batch), &a, &what);
+        }
+    }
+}
+
+fn decompose<T: Scalar>(
+    level: Level,
+    job: SingularVectors,
+    (m, n, batch): (usize, usize, usize),
+    a: &[T],
+    what: &str,
+) {
+    let k = m.min(n);
+    let (u_cols, vt_rows) = match job {
+        SingularVectors::All => (m, n),
+        SingularVectors::Thin => (k, k),
+        SingularVectors::None => (0, 0),
+    };
+    let (mut scratch, mut s) = (a.to_vec(), vec![T::Real::ONE; k * batch]);
+    let (mut u, mut vt) = (vec![T::ONE; m * u_cols * batch], vec![T::ONE; vt_rows * n * batch]);
+    let mut info = vec![7; batch];
+    let operands = (
+        ItemsInOut::new("a", batch, &[m, n], InOut { src: None, dst: &mut scratch }).unwrap(),
+        ItemsMut::new("s", batch, &[k], &mut s).unwrap(),
+        ItemsMut::new("u", batch, &[m, u_cols], &mut u).unwrap(),
+        ItemsMut::new("vt", batch, &[vt_rows, n], &mut vt).unwrap(),
+        ItemsMut::new("info", batch, &[], &mut info).unwrap(),
+    );
+    let single = |a: &mut [T], _: &mut [T::Real], _: &mut [T], _: &mut [T]| {
+        assert!(a.iter().any(|a| !a.is_finite()), "{what}: did not converge");
+        -4
+    };
+    level.run::<T, _>(batch, operands, &crate::lanes::svd::Decompose { job, m, n, single });
+    for (b, a) in a.chunks_exact(m * n).enumerate() {
+        let (what, finite) = (format!("{what}, {b}"), a.iter().all(|a| a.is_finite()));
+        assert_eq!(info[b], if finite { 0 } else { -4 }, "{what}");
+        if finite {
+            let s = &s[b * k..(b + 1) * k];
+            let u = &u[b * m * u_cols..(b + 1) * m * u_cols];
+            let vt = &vt[b * vt_rows * n..(b + 1) * vt_rows * n];
+            is_svd((m, n), a, s, u, vt, &what);
+            same_values(s, a, (m, n), &what);
         }
     }
 }

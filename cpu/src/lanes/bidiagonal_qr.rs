@@ -1,0 +1,312 @@
+//! Implicit QR steps, with shift or without, on a real upper bidiagonal matrix in each lane.
+//!
+//! Demmel and Kahan, "Accurate singular values of bidiagonal matrices" (SIAM J. Sci. Stat. Comput.
+//! 11, 1990; LAPACK working note 3). Each lane has a block of its own, from row `first` to row `end`,
+//! and a rotation that a lane does not need is the identity.
+
+use std::ops::Range;
+
+use pulp::Simd;
+
+use super::dqds::row;
+use super::rotations::rotate;
+use super::{Lane, LaneReal, Mask, Vector};
+
+/// Steps per singular value after which a lane counts as not converged; two are usual.
+const STEPS: usize = 30;
+/// Roundings that an element above the diagonal may amount to beside its neighbours to be dropped,
+/// as for single matrices.
+const ROUNDINGS: f64 = 8.0;
+/// Steps whose rotations are applied together, so that those rows stay in the nearest cache.
+const PENDING: usize = 8;
+
+/// Real numbers of scratch for a matrix of order n.
+pub(crate) fn rotations_scratch(n: usize) -> usize {
+    PENDING * 4 * n
+}
+
+/// B = X·S·Yᵀ of each lane, of a norm near 1.
+pub(crate) struct BidiagonalQr<'a, S: Simd, R: LaneReal> {
+    /// The diagonal; on return the singular values, descending.
+    pub(crate) d: &'a mut [R::Reg<S>],
+    /// Element i stands right of diagonal element i; the last one is scratch.
+    pub(crate) e: &'a mut [R::Reg<S>],
+    /// n × n each, row by row; written.
+    pub(crate) x: &'a mut [R::Reg<S>],
+    pub(crate) y: &'a mut [R::Reg<S>],
+    /// Scratch: [`rotations_scratch`] numbers, two rotations of two for each row and step.
+    pub(crate) rotations: &'a mut [R::Reg<S>],
+}
+
+/// Where each lane stands.
+#[derive(Clone, Copy)]
+struct Block<S: Simd, R: LaneReal> {
+    first: Vector<S, R>,
+    /// Zero where all is done.
+    end: Vector<S, R>,
+    /// The smaller singular value of the last two rows.
+    shift: Vector<S, R>,
+}
+
+impl<S: Simd, R: LaneReal> BidiagonalQr<'_, S, R> {
+    /// Returns the lanes that did not converge.
+    #[inline(always)]
+    pub(crate) fn diagonalize(&mut self, simd: S) -> Mask<S, R> {
+        let n = self.d.len();
+        let splat = |x| Vector::<S, R>::splat(simd, x);
+        let zero = splat(R::ZERO);
+        for z in [&mut *self.x, &mut *self.y] {
+            for (p, z) in z[..n * n].iter_mut().enumerate() {
+                *z = splat(if p % (n + 1) == 0 { R::ONE } else { R::ZERO }).reg();
+            }
+        }
+        let turned = self.turn(simd);
+        let end = splat(row::<R>(n - 1));
+        let mut block = Block { first: zero, end, shift: zero };
+        let floor = self.floor(simd);
+        let mut failed = zero.less(zero);
+        let (mut pending, mut ranges) = (0, [(0, 0); PENDING]);
+        for step in 0..STEPS * n + 1 {
+            block = self.split(simd, block, floor);
+            let active = zero.less(block.end);
+            if !active.any() {
+                break;
+            }
+            if step == STEPS * n {
+                failed = active;
+                break;
+            }
+            let (mut lo, mut hi) = (0, n - 1);
+            while lo + 1 < hi && !active.and(block.first.less(splat(row(lo + 1)))).any() {
+                lo += 1;
+            }
+            while hi > lo + 1 && !active.and(splat(row(hi - 1)).less(block.end)).any() {
+                hi -= 1;
+            }
+            self.step(simd, block, active, lo..hi, pending * 4 * n);
+            ranges[pending] = (lo, hi);
+            pending += 1;
+            if pending == PENDING {
+                self.rotate(simd, &ranges);
+                pending = 0;
+            }
+        }
+        self.rotate(simd, &ranges[..pending]);
+        self.turn_back(simd, turned);
+        self.sort(simd);
+        failed
+    }
+
+    /// What is nothing beside the matrix, and too small to be squared.
+    #[inline(always)]
+    fn floor(&self, simd: S) -> Vector<S, R> {
+        let mut largest = Vector::<S, R>::splat(simd, R::ZERO);
+        for &x in self.d.iter().chain(&*self.e) {
+            largest = Vector::from_reg(simd, x).abs().max(largest);
+        }
+        let relative = largest * Vector::splat(simd, R::EPSILON * R::EPSILON);
+        relative.max(Vector::splat(simd, (R::LOW + R::LOW).sqrt() / R::EPSILON))
+    }
+
+    /// Turns and transposes the matrices that grow towards their ends; returns which.
+    #[inline(always)]
+    fn turn(&mut self, simd: S) -> Mask<S, R> {
+        let n = self.d.len();
+        self.e[n - 1] = Vector::<S, R>::splat(simd, R::ZERO).reg();
+        let load = |reg: R::Reg<S>| Vector::<S, R>::from_reg(simd, reg);
+        let turned = load(self.d[0]).abs().less(load(self.d[n - 1]).abs());
+        if turned.any() {
+            for (x, n) in [(&mut *self.d, n), (&mut *self.e, n - 1)] {
+                for i in 0..n / 2 {
+                    let (a, b) = (load(x[i]), load(x[n - 1 - i]));
+                    x[i] = Vector::choose(turned, b, a).reg();
+                    x[n - 1 - i] = Vector::choose(turned, a, b).reg();
+                }
+            }
+        }
+        turned
+    }
+
+    /// X and Y of what was turned: with J·Bᵀ·J = X·S·Yᵀ, B = (J·Y)·S·(J·X)ᵀ.
+    #[inline(always)]
+    fn turn_back(&mut self, simd: S, turned: Mask<S, R>) {
+        let n = self.d.len();
+        if !turned.any() {
+            return;
+        }
+        let load = |reg: R::Reg<S>| Vector::<S, R>::from_reg(simd, reg);
+        for i in 0..n.div_ceil(2) {
+            let j = n - 1 - i;
+            for c in 0..n {
+                let (i, j) = (i * n + c, j * n + c);
+                let (x_i, x_j) = (load(self.x[i]), load(self.x[j]));
+                let (y_i, y_j) = (load(self.y[i]), load(self.y[j]));
+                self.x[i] = Vector::choose(turned, y_j, x_i).reg();
+                self.x[j] = Vector::choose(turned, y_i, x_j).reg();
+                self.y[i] = Vector::choose(turned, x_j, y_i).reg();
+                self.y[j] = Vector::choose(turned, x_i, y_j).reg();
+            }
+        }
+    }
+
+    /// Drops what is negligible above the diagonal; finds the blocks, and their shifts.
+    #[inline(always)]
+    fn split(&mut self, simd: S, block: Block<S, R>, floor: Vector<S, R>) -> Block<S, R> {
+        let n = self.d.len();
+        let splat = |x| Vector::<S, R>::splat(simd, x);
+        let (zero, one) = (splat(R::ZERO), splat(R::ONE));
+        let rounding = splat(R::from_f64(ROUNDINGS) * R::EPSILON);
+        let (mut end, mut first) = (block.end, zero);
+        let (mut f, mut g, mut h) = (one, zero, one);
+        let mut found = zero.less(zero);
+        let mut below = Vector::from_reg(simd, self.d[n - 1]).abs();
+        for i in (0..n - 1).rev() {
+            let at = splat(row(i));
+            let (d, e) = (Vector::from_reg(simd, self.d[i]), Vector::from_reg(simd, self.e[i]));
+            let (d, size) = (d.abs(), e.abs());
+            let small = size.less_or_equal(rounding * (d + below).max(floor));
+            self.e[i] = Vector::choose(small, zero, e).reg();
+            let last = end.equal(at + one);
+            end = Vector::choose(last.and(small), at, end);
+            let kept = last.and(small.not());
+            f = Vector::choose(kept, d, f);
+            g = Vector::choose(kept, size, g);
+            h = Vector::choose(kept, below, h);
+            let begins = small.and(found.not()).and((at + one).less(end));
+            first = Vector::choose(begins, at + one, first);
+            found = found.or(begins);
+            below = d;
+        }
+        // σ₁·σ₂ = f·h and (σ₁ ± σ₂)² = (f ± h)² + g².
+        let (large, little) = (f.max(h), Vector::choose(f.less(h), f, h));
+        let (sum, difference) = (large + little, large - little);
+        let square = g * g;
+        let sigma = square.add_mul(sum, sum).sqrt() + square.add_mul(difference, difference).sqrt();
+        let sigma = (large / sigma) * (little + little);
+        Block { first, end, shift: Vector::choose(zero.less(sigma), sigma, zero) }
+    }
+
+    /// Applies the rotations of some steps to X and Y.
+    #[inline(always)]
+    fn rotate(&mut self, simd: S, ranges: &[(usize, usize)]) {
+        let n = self.d.len();
+        rotate::<S, R, 0>(simd, self.y, self.rotations, ranges, n);
+        rotate::<S, R, 2>(simd, self.x, self.rotations, ranges, n);
+    }
+
+    /// One step, from the first row of each block down, whose rotations are stored from `to` on.
+    #[inline(always)]
+    fn step(
+        &mut self,
+        simd: S,
+        block: Block<S, R>,
+        active: Mask<S, R>,
+        rows: Range<usize>,
+        to: usize,
+    ) {
+        let splat = |x| Vector::<S, R>::splat(simd, x);
+        let (zero, one) = (splat(R::ZERO), splat(R::ONE));
+        let Block { first, end, shift } = block;
+        let (mut f, mut g) = (zero, zero);
+        let mut unshifted = zero.less(zero);
+        let mut d = Vector::from_reg(simd, self.d[rows.start]);
+        let mut e = Vector::from_reg(simd, self.e[rows.start]);
+        let mut at = splat(row(rows.start));
+        for i in rows {
+            let begin = active.and(at.equal(first));
+            let inside = active.and(first.less_or_equal(at)).and(at.less(end));
+            if begin.any() {
+                // (d² − shift²)/d; without a shift that would be lost in d² or is zero.
+                let relative = shift / d.abs();
+                let square = relative * relative;
+                let some = splat(R::EPSILON).less_or_equal(square);
+                let some = some.and(square.less_or_equal(splat(R::ONE / R::EPSILON)));
+                let start = (d.abs() - shift) * (one.with_sign(d) + shift / d);
+                f = Vector::choose(begin, Vector::choose(some, start, d), f);
+                g = Vector::choose(begin, e, g);
+                unshifted = begin.and(some.not()).or(unshifted.and(begin.not()));
+            }
+            let (c, s, r) = rotation(simd, f, g, inside);
+            if i > 0 {
+                let kept = Vector::from_reg(simd, self.e[i - 1]);
+                let inner = inside.and(begin.not());
+                self.e[i - 1] = Vector::choose(inner, r, kept).reg();
+            }
+            let below = Vector::from_reg(simd, self.d[i + 1]);
+            let beside = Vector::from_reg(simd, self.e[i + 1]);
+            let f_left = (c * d).add_mul(s, e);
+            let rest = Vector::choose(unshifted, zero, (c * e).sub_mul(s, d));
+            let (g_left, next) = (s * below, c * below);
+            let (c_left, s_left, r) = rotation(simd, f_left, g_left, inside);
+            self.d[i] = Vector::choose(inside, r, d).reg();
+            f = (c_left * rest).add_mul(s_left, next);
+            let next = (c_left * next).sub_mul(s_left, rest);
+            g = s_left * beside;
+            self.e[i] = Vector::choose(inside, f, e).reg();
+            d = Vector::choose(inside, next, below);
+            at = at + one;
+            e = Vector::choose(inside.and(at.less(end)), c_left * beside, beside);
+            let rotations = &mut self.rotations[to + 4 * i..to + 4 * i + 4];
+            for (x, rotation) in rotations.iter_mut().zip([c, s, c_left, s_left]) {
+                *x = rotation.reg();
+            }
+            self.d[i + 1] = d.reg();
+            self.e[i + 1] = e.reg();
+        }
+    }
+
+    /// Makes the singular values positive and descending, and moves their vectors with them.
+    #[inline(always)]
+    fn sort(&mut self, simd: S) {
+        let n = self.d.len();
+        let load = |reg: R::Reg<S>| Vector::<S, R>::from_reg(simd, reg);
+        let one = Vector::<S, R>::splat(simd, R::ONE);
+        for (j, d) in self.d.iter_mut().enumerate() {
+            let sign = one.with_sign(load(*d));
+            *d = load(*d).abs().reg();
+            for y in self.y[j..n * n].iter_mut().step_by(n) {
+                *y = (load(*y) * sign).reg();
+            }
+        }
+        // Masked exchanges were measured to be sooner than permutations lane by lane.
+        for p in 0..n {
+            for q in p + 1..n {
+                let (a, b) = (load(self.d[p]), load(self.d[q]));
+                let swap = a.less(b);
+                if !swap.any() {
+                    continue;
+                }
+                self.d[p] = Vector::choose(swap, b, a).reg();
+                self.d[q] = Vector::choose(swap, a, b).reg();
+                for z in [&mut *self.x, &mut *self.y] {
+                    for row in z[..n * n].chunks_exact_mut(n) {
+                        let (a, b) = (load(row[p]), load(row[q]));
+                        row[p] = Vector::choose(swap, b, a).reg();
+                        row[q] = Vector::choose(swap, a, b).reg();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// c and s with c·f + s·g = r and c·g − s·f = 0, and r; in other lanes, and where f and g are
+/// negligible, the identity and f.
+#[inline(always)]
+fn rotation<S: Simd, R: LaneReal>(
+    simd: S,
+    f: Vector<S, R>,
+    g: Vector<S, R>,
+    lanes: Mask<S, R>,
+) -> (Vector<S, R>, Vector<S, R>, Vector<S, R>) {
+    let splat = |x| Vector::<S, R>::splat(simd, x);
+    let (zero, one) = (splat(R::ZERO), splat(R::ONE));
+    let square = (f * f).add_mul(g, g);
+    let on = lanes.and(splat(R::LOW).less_or_equal(square));
+    let square = Vector::choose(on, square, one);
+    // A root and a division that do not wait for each other.
+    let (root, reciprocal) = (square.sqrt(), one / square);
+    let reciprocal = root * reciprocal;
+    let (c, s) = (f * reciprocal, g * reciprocal);
+    (Vector::choose(on, c, one), Vector::choose(on, s, zero), Vector::choose(on, root, f))
+}

@@ -1,0 +1,169 @@
+//! The singular value decomposition with one matrix in each lane by way of a bidiagonal one.
+//!
+//! A much taller matrix is first reduced to its triangular factor.
+
+use lapax_core::{Real, Scalar as _};
+use pulp::Simd;
+
+use super::bidiagonal::{Bidiagonal, bidiagonalize};
+use super::bidiagonal_qr::{BidiagonalQr, rotations_scratch};
+use super::dqds::{Dqds, ROW};
+use super::qr;
+use super::reflector::reflect_columns;
+use super::svd::Registers;
+use super::{Lane, LaneReal, Mask, Reg, Vector};
+use crate::tall_svd;
+
+/// Real numbers of scratch that a bidiagonal matrix takes.
+pub(super) fn real_scratch(k: usize, vectors: bool) -> usize {
+    if vectors { k + rotations_scratch(k) + 2 * k * k } else { (2 + ROW) * k }
+}
+
+impl<S: Simd, X: Lane<S>> Registers<'_, S, X> {
+    /// The singular values, divided by `powers`; returns the lanes that did not converge.
+    #[inline(always)]
+    pub(super) fn bidiagonal_values(
+        &mut self,
+        simd: S,
+        powers: Vector<S, X::Real>,
+    ) -> Mask<S, X::Real> {
+        let k = self.k;
+        self.reduce(simd);
+        let (e, rest) = self.real.split_at_mut(k);
+        let (next, shifts) = rest.split_at_mut(ROW * k);
+        let q = &mut self.s[..k];
+        let up =
+            X::Real::SMALL / X::Real::ROOT_SAFE_MIN * <X::Real as Real>::from_f64(1.0 / 4096.0);
+        let up = Vector::<S, X::Real>::splat(simd, up);
+        for x in q.iter_mut().chain(&mut *e) {
+            let scaled = Vector::from_reg(simd, *x) * up;
+            *x = (scaled * scaled).reg();
+        }
+        let failed = Dqds::<S, X::Real> { q, e, next, shifts }.values(simd);
+        for i in 0..k {
+            let mut largest = Vector::<S, X::Real>::from_reg(simd, self.s[i]);
+            for j in i + 1..k {
+                let x = Vector::from_reg(simd, self.s[j]);
+                let more = largest.less(x);
+                self.s[j] = Vector::choose(more, largest, x).reg();
+                largest = Vector::choose(more, x, largest);
+            }
+            self.s[i] = (largest.sqrt() / up / powers).reg();
+        }
+        failed
+    }
+
+    /// The singular values, divided by `powers`, U of the tall matrix in `v` and V in `x`; returns
+    /// the lanes that did not converge.
+    #[inline(always)]
+    pub(super) fn bidiagonal_vectors(
+        &mut self,
+        simd: S,
+        powers: Vector<S, X::Real>,
+    ) -> Mask<S, X::Real> {
+        let (tall, k) = (self.tall, self.k);
+        self.reduce(simd);
+        let (e, rest) = self.real.split_at_mut(k);
+        let (rotations, rest) = rest.split_at_mut(rotations_scratch(k));
+        let (x, y) = rest.split_at_mut(k * k);
+        let d = &mut self.s[..k];
+        let mut b = BidiagonalQr::<S, X::Real> { d, e, x, y, rotations };
+        let failed = b.diagonalize(simd);
+        for s in &mut self.s[..k] {
+            *s = (Vector::<S, X::Real>::from_reg(simd, *s) / powers).reg();
+        }
+
+        let (stride, columns) = (tall * X::PARTS, self.columns);
+        embed::<S, X>(simd, x, k, &mut self.v[..columns * stride], tall);
+        let (v, rest) = self.x.split_at_mut(k * k * X::PARTS);
+        let (r, tail) = rest.split_at_mut(k * k * X::PARTS);
+        let (tau, rest) = self.tau.split_at_mut(k * X::PARTS);
+        let (tau_q, tau_p) = rest.split_at_mut(k * X::PARTS);
+        let by_qr = tall_svd::by_qr(tall, k);
+        let (reduced, m) = if by_qr { (&*r, k) } else { (&*self.a, tall) };
+        if by_qr {
+            // Only the first k columns reach into the triangular factor.
+            let head = &mut self.v[..k * stride];
+            apply::<S, X>(simd, reduced, m, tau_q, head, (tall, k));
+            apply::<S, X>(simd, self.a, tall, tau, &mut self.v[..columns * stride], (tall, k));
+        } else {
+            let u = &mut self.v[..columns * stride];
+            apply::<S, X>(simd, reduced, m, tau_q, u, (tall, k));
+        }
+        // V = P·Y, whose reflector j lies in row j.
+        embed::<S, X>(simd, y, k, v, k);
+        for j in (0..k - 1).rev() {
+            let row = k - j - 2;
+            for c in 0..row {
+                X::load(simd, reduced, (j + 2 + c) * m + j).store(tail, c);
+            }
+            let tau = X::load(simd, tau_p, j);
+            let tail = &tail[..row * X::PARTS];
+            reflect_columns::<S, X>(simd, tau, tail, v, k * X::PARTS, j + 1);
+        }
+        failed
+    }
+
+    /// B's diagonals in `s` and at the head of `real`. Its reflectors lie in `a`; or behind V in `x`,
+    /// where those of the QR factorisation lie in `a`.
+    #[inline(always)]
+    fn reduce(&mut self, simd: S) {
+        let (tall, k) = (self.tall, self.k);
+        let (tau, rest) = self.tau.split_at_mut(k * X::PARTS);
+        let (tau_q, tau_p) = rest.split_at_mut(k * X::PARTS);
+        let (r, scratch) = self.x[k * k * X::PARTS..].split_at_mut(k * k * X::PARTS);
+        let (d, e) = (&mut self.s[..k], &mut self.real[..k]);
+        let mut b = Bidiagonal::<S, X> { d, e, tau_q, tau_p, scratch };
+        if !tall_svd::by_qr(tall, k) {
+            bidiagonalize::<S, X>(simd, self.a, (tall, k), &mut b);
+            return;
+        }
+        qr::factor::<S, X>(simd, self.a, tau, (tall, k));
+        let zero = X::from_real(Vector::splat(simd, X::Real::ZERO));
+        for j in 0..k {
+            for i in 0..k {
+                let x = if i > j { zero } else { X::load(simd, self.a, j * tall + i) };
+                x.store(r, j * k + i);
+            }
+        }
+        bidiagonalize::<S, X>(simd, r, (k, k), &mut b);
+    }
+}
+
+/// Z of k × k, row by row, at the head of columns of m numbers, with unit vectors beside it.
+#[inline(always)]
+fn embed<S: Simd, X: Lane<S>>(
+    simd: S,
+    z: &[Reg<S, Vector<S, X::Real>>],
+    k: usize,
+    a: &mut [Reg<S, X>],
+    m: usize,
+) {
+    let (zero, one) = (X::Real::ZERO, X::Real::ONE);
+    for (j, column) in a.chunks_exact_mut(m * X::PARTS).enumerate() {
+        for i in 0..m {
+            let x = match (i < k && j < k, i == j) {
+                (true, _) => Vector::from_reg(simd, z[i * k + j]),
+                (false, true) => Vector::splat(simd, one),
+                (false, false) => Vector::splat(simd, zero),
+            };
+            X::from_real(x).store(column, i);
+        }
+    }
+}
+
+/// Columns ← Q·columns for the k reflectors below the diagonal of columns of m numbers.
+#[inline(always)]
+fn apply<S: Simd, X: Lane<S>>(
+    simd: S,
+    q: &[Reg<S, X>],
+    m: usize,
+    tau: &[Reg<S, X>],
+    columns: &mut [Reg<S, X>],
+    (tall, k): (usize, usize),
+) {
+    for j in (0..k).rev() {
+        let tail = &q[(j * m + j + 1) * X::PARTS..(j + 1) * m * X::PARTS];
+        reflect_columns::<S, X>(simd, X::load(simd, tau, j), tail, columns, tall * X::PARTS, j);
+    }
+}
