@@ -177,9 +177,10 @@ pub(crate) fn cholesky<T: Scalar>(
     InOut { src, dst }: InOut<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
+    ItemsMut::new("l", batch, &[n, n], &mut *dst)?;
     if n == 0 {
         // An empty matrix has no memory that would bound how many there are.
-        return ItemsMut::new("l", batch, &[n, n], dst).map(|_| ());
+        return Ok(());
     }
     let elements = nanoseconds::<T>(n.saturating_mul(n) / 2);
     let src = if mean {
@@ -280,6 +281,7 @@ pub(crate) fn tridiagonal_solve<T: Scalar>(
     if nrhs == 0 || m == 0 {
         return ItemsMut::new("x", batch, &[m, nrhs], x).map(|_| ());
     }
+    Items::new("b", batch, &[m, nrhs], b)?;
     let mut columns = vec![T::ZERO; x.len()];
     transpose(batch, (m, nrhs), b, &mut columns, threads)?;
     let mut copies = [dl, d, du].map(<[T]>::to_vec);

@@ -46,7 +46,9 @@ def replace_functions() -> list[Callable[[], None]]:
     return undo
 
 
-def _primitive(op: str, ranks: Sequence[int], whole: Callable[..., Any]) -> Primitive:
+def _primitive(
+    op: str, ranks: Sequence[int], parameter: str, whole: Callable[..., Any]
+) -> Primitive:
     """A primitive whose one result is of the last operand's type and which computes as `whole`.
 
     `ranks` are those of the operands of one matrix; batch dimensions lead, as for a target.
@@ -58,9 +60,11 @@ def _primitive(op: str, ranks: Sequence[int], whole: Callable[..., Any]) -> Prim
         specs = private.batch_specs(primitive.name, avals, ranks)
         return private.result_aval(like, like.shape, like.dtype, specs)
 
+    compiled = jax.jit(primitive.bind, static_argnames=(parameter,))
+
     def run(*args: Any, **params: Any) -> Any:
         with jax.disable_jit(False):
-            return jax.jit(functools.partial(primitive.bind, **params))(*args)
+            return compiled(*args, **params)
 
     primitive.def_impl(run)
     primitive.def_abstract_eval(abstract)
@@ -119,7 +123,7 @@ def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     return jax.jvp(functools.partial(_stock_cholesky, **params), primals, tangents)
 
 
-_cholesky_p = _primitive("cholesky", (2,), _stock_cholesky)
+_cholesky_p = _primitive("cholesky", (2,), "symmetrize_input", _stock_cholesky)
 ad.primitive_jvps[_cholesky_p] = _cholesky_jvp
 
 
@@ -185,7 +189,7 @@ def _lu_solve_transpose(cotangent: Any, lu: Any, permutation: Any, b: Any, *, tr
     return None, None, _lu_solve_p.bind(lu, permutation, cotangent, trans=1 - trans)
 
 
-_lu_solve_p = _primitive("lu_solve", (2, 1, 2), _stock_lu_solve)
+_lu_solve_p = _primitive("lu_solve", (2, 1, 2), "trans", _stock_lu_solve)
 ad.primitive_jvps[_lu_solve_p] = _lu_solve_jvp
 ad.primitive_transposes[_lu_solve_p] = _lu_solve_transpose
 batching.fancy_primitive_batchers[_lu_solve_p] = _lu_solve_batched

@@ -3,11 +3,12 @@
 
 use lapax_cpu::eig::{Eigen, geev};
 use lapax_cpu::eigh::{syevd, sytrd};
-use lapax_cpu::qr::{Factor, geqp3, geqrf, orgqr, ormqr};
+use lapax_cpu::qr::{Factor, geqp3, geqrf, orgqr, ormqr, qr};
 use lapax_cpu::schur::{Eigenvalues, gees};
 use lapax_cpu::svd::{Svd, gesdd, gesvd};
 use lapax_cpu::triangular::trsm;
-use lapax_cpu::tridiagonal::{Diagonals, gtsv, tridiagonal_solve_perturbed};
+use lapax_cpu::tridiagonal::tridiagonal_solve_perturbed;
+use lapax_cpu::tridiagonal::{Diagonals, gtsv, tridiagonal_solve};
 use lapax_cpu::{Diag, DivideAndConquer, Error, InOut, Serial, Side, SingularVectors, Trans};
 use lapax_cpu::{Uplo, Vectors, cholesky, hessenberg::gehrd, lu};
 
@@ -48,6 +49,11 @@ fn calls(batch: usize, m: usize, n: usize) -> Vec<(&'static str, Result<(), Erro
         ("gehrd", gehrd(batch, n, 1, n, none::<f64>(), &mut [], &mut [], s)),
         ("trsm", trsm(left, upper, trans, diag, batch, m, n, &[], none::<f64>(), s)),
         ("gtsv", gtsv(batch, m, n, diagonals, none(), &mut [], s)),
+        ("lu", lu::lu(batch, m, n, none::<f64>(), &mut [], &mut [], s)),
+        ("lu_solve", lu::lu_solve::<f64>(trans, batch, n, m, &[], &[], &[], &mut [], s)),
+        ("cholesky", cholesky::cholesky(true, batch, n, none::<f64>(), s)),
+        ("qr", qr::<f64>(batch, (m, n, t), &[], &mut [], &mut [], s)),
+        ("tridiagonal_solve", tridiagonal_solve::<f64>(batch, m, n, [&[]; 3], &[], &mut [], s)),
         ("perturbed", tridiagonal_solve_perturbed(batch, m, n, [&[]; 3], &[0.0; 0], &mut [], s)),
     ]
 }
@@ -101,8 +107,18 @@ fn workspaces_of_large_orders_are_counted_in_usize() {
 #[test]
 fn a_dimension_beyond_i32_is_refused() {
     let beyond = 1 << 31;
-    let served =
-        ["cholesky_update", "geqrf", "orgqr", "ormqr", "sytrd", "gehrd", "trsm", "perturbed"];
+    let served = [
+        "cholesky_update",
+        "geqrf",
+        "orgqr",
+        "ormqr",
+        "qr",
+        "sytrd",
+        "gehrd",
+        "trsm",
+        "lu_solve",
+        "perturbed",
+    ];
     for (family, outcome) in calls(0, beyond, beyond) {
         // Where no index or count of a dimension is returned, any is served.
         let refused = matches!(outcome, Err(Error::TooLarge { value, .. }) if value == beyond);

@@ -116,6 +116,16 @@ def test_calls(name, calls):
         assert custom_calls(FUNCTIONS[name], o) == calls
 
 
+def test_eager_calls_compile_once(caplog):
+    a = jnp.asarray(operands(F32, n=3, batch=(2,)).s)
+    with lapax.installed(), jax.log_compiles():
+        jax.lax.linalg.cholesky(a)
+        assert "Compiling" in caplog.text
+        caplog.clear()
+        jax.lax.linalg.cholesky(a)
+        assert "Compiling" not in caplog.text
+
+
 def test_dtypes_without_a_target_stay_with_jax():
     a = operands(F32, n=3, batch=()).s
     with lapax.installed(), pytest.raises((TypeError, ValueError, NotImplementedError)):

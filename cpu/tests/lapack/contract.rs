@@ -2,11 +2,14 @@
 
 use std::fmt::Debug;
 
+use lapax_cpu::eig::Eigen;
 use lapax_cpu::lapack::{self as adapters, Width};
+use lapax_cpu::schur::Eigenvalues;
 use lapax_cpu::svd::Svd;
+use lapax_cpu::tridiagonal::Diagonals;
 use lapax_cpu::{
     Diag, Error, Real, Scalar, Serial, Side, SingularVectors, Trans, Uplo, Vectors, cholesky, eigh,
-    lu, svd, triangular, tridiagonal,
+    lu, qr, svd, triangular, tridiagonal,
 };
 use num_complex::Complex;
 
@@ -140,4 +143,79 @@ fn workspace_beyond_32_bits_is_an_error_that_says_so() {
     let limit = usize::try_from(i32::MAX).unwrap_or(0);
     let error = Err(Error::Library { quantity: "lwork", value, limit });
     assert_eq!(call(Vectors::Wanted), if wide { Ok(()) } else { error });
+}
+
+/// Every routine counts its workspace, or says that the library cannot; nothing wraps around.
+#[test]
+fn large_orders_are_counted_by_every_routine() {
+    const LARGE: usize = 33_000;
+    let wide = Width::of_library() == Width::Bits64;
+    for (routine, outcome) in unmade::<f64>(LARGE).into_iter().chain(unmade::<Complex<f32>>(LARGE))
+    {
+        match outcome {
+            Ok(()) => {}
+            Err(Error::Library { value, limit, .. }) => {
+                assert!(!wide && value > limit, "{routine}: {value}, {limit}");
+            }
+            Err(other) => panic!("{routine}: {other:?}"),
+        }
+    }
+}
+
+/// Calls for no matrix of order n at all.
+fn unmade<T: adapters::Routines + lapax_cpu::DivideAndConquer>(
+    n: usize,
+) -> Vec<(&'static str, Result<(), Error>)> {
+    let none = || at(&mut [][..]);
+    let reals = || &mut [][..];
+    let all = SingularVectors::All;
+    let svd = || Svd { s: &mut [][..], u: &mut [][..], vt: &mut [][..], info: &mut [][..] };
+    let w = || {
+        if T::IS_COMPLEX {
+            Eigenvalues::Whole(&mut [][..])
+        } else {
+            Eigenvalues::Parts(&mut [][..], &mut [][..])
+        }
+    };
+    let eigen = Eigen { w: w(), left: &mut [][..], right: &mut [][..], info: &mut [][..] };
+    let diagonals = Diagonals { dl: none(), d: none(), du: none() };
+    let (s, wanted, upper) = (&Serial, Vectors::Wanted, Uplo::Upper);
+    let (left, adjoint) = (Side::Left, qr::Factor::Adjoint);
+    vec![
+        ("getrf", adapters::lu::getrf::<T>(0, n, n, none(), &mut [], &mut [], s)),
+        ("potrf", adapters::cholesky::potrf::<T>(upper, 0, n, none(), &mut [], s)),
+        (
+            "trsm",
+            adapters::triangular::trsm::<T>(
+                left,
+                upper,
+                Trans::None,
+                Diag::Unit,
+                0,
+                n,
+                n,
+                &[],
+                none(),
+                s,
+            ),
+        ),
+        ("gtsv", adapters::tridiagonal::gtsv::<T>(0, n, n, diagonals, none(), &mut [], s)),
+        ("geqrf", adapters::qr::geqrf::<T>(0, n, n, none(), &mut [], s)),
+        ("geqp3", adapters::qr::geqp3::<T>(0, n, n, none(), at(&mut [][..]), &mut [], s)),
+        ("orgqr", adapters::qr::orgqr::<T>(0, n, n, n, none(), &[], s)),
+        ("ormqr", adapters::qr::ormqr::<T>(left, adjoint, 0, n, n, n, n, &[], &[], none(), s)),
+        ("syevd", adapters::eigh::syevd::<T>(wanted, upper, 0, n, none(), reals(), &mut [], s)),
+        (
+            "sytrd",
+            adapters::eigh::sytrd::<T>(upper, 0, n, none(), reals(), reals(), &mut [], &mut [], s),
+        ),
+        ("gesdd", adapters::svd::gesdd::<T>(all, 0, n, n, none(), svd(), s)),
+        ("gesvd", adapters::svd::gesvd::<T>(all, 0, n, n, none(), svd(), s)),
+        ("gehrd", adapters::hessenberg::gehrd::<T>(0, n, 1, n, none(), &mut [], &mut [], s)),
+        (
+            "gees",
+            adapters::schur::gees::<T>(wanted, 0, n, none(), &mut [], w(), &mut [], &mut [], s),
+        ),
+        ("geev", adapters::eig::geev::<T>(wanted, wanted, 0, n, &[], eigen, s)),
+    ]
 }
