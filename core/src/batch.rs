@@ -37,7 +37,7 @@ pub fn for_each<B: Batched, S>(
     scratch: impl Fn() -> S + Sync,
     kernel: impl Fn(&mut S, B::Item) + Sync,
 ) {
-    for_each_part(batch, operands, nanoseconds, threads, |mut part, items| {
+    for_each_part(batch, 1, operands, nanoseconds, threads, |mut part, items| {
         let mut scratch = scratch();
         for _ in 0..items {
             kernel(&mut scratch, part.take());
@@ -48,10 +48,12 @@ pub fn for_each<B: Batched, S>(
 /// Calls `kernel` for consecutive parts of a batch, each with its number of items, at least 1; not
 /// at all where there is nothing to write, however many items the batch has.
 ///
-/// `nanoseconds` is an estimate of one item's time, as for [`for_each`]. Where the parts are cut
-/// depends on the threads: what is computed for an item must not depend on the part it is in.
+/// A part is a multiple of `group` items, but for the last one. `nanoseconds` is an estimate of one
+/// item's time, as for [`for_each`]. Where the parts are cut depends on the threads: what is computed
+/// for an item must not depend on the part it is in.
 pub fn for_each_part<B: Batched>(
     batch: usize,
+    group: usize,
     mut operands: B,
     nanoseconds: usize,
     threads: &dyn Threads,
@@ -60,18 +62,20 @@ pub fn for_each_part<B: Batched>(
     if batch == 0 || !operands.writes() {
         return;
     }
-    let chunks = chunks(batch, nanoseconds, threads.count());
+    let groups = batch.div_ceil(group);
+    let chunks = chunks(groups, nanoseconds.saturating_mul(group), threads.count());
     if chunks <= 1 {
         kernel(operands, batch);
         return;
     }
-    // The first `longer` chunks hold one item more than the others.
-    let (length, longer) = (batch / chunks, batch % chunks);
+    // The first `longer` chunks hold one group more than the others.
+    let (length, longer) = (groups / chunks, groups % chunks);
+    let mut left = batch;
     let mut parts = Vec::with_capacity(chunks);
     for chunk in 0..chunks {
-        let items = length + usize::from(chunk < longer);
+        let items = ((length + usize::from(chunk < longer)) * group).min(left);
         let (part, rest) = operands.split_at(items);
-        operands = rest;
+        (operands, left) = (rest, left - items);
         parts.push(Mutex::new(Some((part, items))));
     }
     threads.run(chunks, &|chunk| {
@@ -190,6 +194,19 @@ mod tests {
             ItemsMut::new("b", usize::MAX, &[0], &mut [0.0_f64; 0])?,
         );
         for_each(usize::MAX, empty, 1, &Backwards, || (), |(), _| panic!("nothing to do"));
+        Ok(())
+    }
+
+    #[test]
+    fn parts_are_whole_groups() -> Result<(), Error> {
+        let mut numbers = vec![0; 30];
+        let parts = Mutex::new(Vec::new());
+        let results = (ItemsMut::new("a", 30, &[], &mut numbers)?,);
+        for_each_part(30, 8, results, 1_000_000, &Backwards, |(part,), items| {
+            assert_eq!(part.into_data().len(), items);
+            parts.lock().unwrap_or_else(PoisonError::into_inner).push(items);
+        });
+        assert_eq!(parts.into_inner().unwrap_or_else(PoisonError::into_inner), [6, 8, 8, 8]);
         Ok(())
     }
 

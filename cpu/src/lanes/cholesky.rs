@@ -123,7 +123,9 @@ fn finish<S: Simd, X: Lane<S>>(
     let zero = Vector::splat(simd, X::Real::ZERO);
     let nan = X::splat(simd, nan());
     for j in 0..n {
-        (0..j).for_each(|i| X::from_real(zero).store(tile, j * n + i));
+        for i in 0..j {
+            X::from_real(zero).store(tile, j * n + i);
+        }
         for i in j..n {
             let l = X::load(simd, tile, j * n + i);
             X::choose(minor.equal(zero), l, nan).store(tile, j * n + i);

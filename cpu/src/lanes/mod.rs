@@ -77,9 +77,22 @@ pub(crate) fn for_each_group<T: Scalar, B: Batched>(
     kernel: &impl Kernel<T, B>,
 ) {
     let arch = Arch::new();
-    for_each_part(batch, operands, nanoseconds, threads, |part, items| {
+    let group = arch.dispatch(Lanes(std::marker::PhantomData::<T>));
+    for_each_part(batch, group, operands, nanoseconds, threads, |part, items| {
         arch.dispatch(Walk { kernel, part, items, scalar: std::marker::PhantomData::<T> });
     });
+}
+
+/// How many lanes a register has.
+struct Lanes<T>(std::marker::PhantomData<T>);
+
+impl<T: Scalar> WithSimd for Lanes<T> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> usize {
+        T::Real::lanes::<S>()
+    }
 }
 
 struct Walk<'a, T, B, K> {
