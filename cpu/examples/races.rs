@@ -50,8 +50,9 @@ impl Problem {
     fn new(n: usize, batch: usize) -> Self {
         let entry = |p: usize| {
             let (b, i, j) = (p / (n * n), p % n, p / n % n);
-            let small = f64::from(u32::try_from((i * j + b) % 7).unwrap()) / 64.0;
-            if i == j { 4.0 + small } else { small / (1.0 + f64::from(i.abs_diff(j) as u32)) }
+            let real = |k: usize| f64::from(u32::try_from(k).unwrap());
+            let small = real((i * j + b) % 7) / 64.0;
+            if i == j { 4.0 + small } else { small / real(1 + i.abs_diff(j)) }
         };
         Self {
             n,

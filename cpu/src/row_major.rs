@@ -4,12 +4,14 @@
 //! A row-major matrix is its transpose, column-major. Where an operation on Aᵀ is not one on A, the
 //! batch is transposed in memory before and after.
 
-use lapax_core::{Items, ItemsInOut, ItemsMut, Scalar as _, for_each};
+use std::sync::{Mutex, PoisonError};
+
+use lapax_core::{Items, ItemsInOut, ItemsMut, Scalar as _, for_each, index_fits_i32};
 
 use crate::lu::lu_pivots_to_permutation;
 use crate::scalar::{nan, nanoseconds};
 use crate::tridiagonal::Diagonals;
-use crate::{Diag, Error, InOut, Scalar, Side, Threads, Trans, Uplo};
+use crate::{Diag, Error, InOut, Scalar, Serial, Side, Threads, Trans, Uplo};
 
 /// [`crate::lu::getrf`], or another routine with its contract.
 pub(crate) type Getrf<T> = fn(
@@ -59,7 +61,7 @@ pub(crate) type Gtsv<T> = fn(
     &dyn Threads,
 ) -> Result<(), Error>;
 
-/// [`crate::lu::lu`].
+/// [`crate::lu::lu`], matrix by matrix; `getrf` is called from all `threads`.
 #[allow(clippy::too_many_arguments, reason = "those of lu, and the routine")]
 pub(crate) fn lu<T: Scalar>(
     getrf: Getrf<T>,
@@ -71,21 +73,35 @@ pub(crate) fn lu<T: Scalar>(
     permutation: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let InOut { src, dst } = a;
-    if m == 0 {
-        // Without rows no operand has memory that would bound how many matrices there are.
-        ItemsMut::new("pivots", batch, &[m], pivots)?;
-        ItemsMut::new("permutation", batch, &[m], permutation)?;
-        return ItemsMut::new("a", batch, &[m, n], dst).map(|_| ());
-    }
-    let mut columns = vec![T::ZERO; dst.len()];
-    transpose(batch, (m, n), src.unwrap_or(dst), &mut columns, threads)?;
-    let mut info = vec![0; batch];
-    let factors = InOut { src: None, dst: &mut columns };
-    getrf(batch, m, n, factors, pivots, &mut info, threads)?;
-    pivots.iter_mut().for_each(|pivot| *pivot -= 1);
-    lu_pivots_to_permutation(batch, m.min(n), m, pivots, permutation, threads)?;
-    transpose(batch, (n, m), &columns, dst, threads)
+    let k = m.min(n);
+    index_fits_i32("m", m)?;
+    let operands = (
+        ItemsInOut::new("a", batch, &[m, n], a)?,
+        ItemsMut::new("pivots", batch, &[k], pivots)?,
+        ItemsMut::new("permutation", batch, &[m], permutation)?,
+    );
+    let products = m.saturating_mul(n).saturating_mul(k.saturating_add(6)) / 3;
+    let failure = Mutex::new(None);
+    for_each(
+        batch,
+        operands,
+        nanoseconds::<T>(products),
+        threads,
+        || vec![T::ZERO; m * n],
+        |columns, (a, pivots, permutation)| {
+            transpose_one((m, n), a, columns);
+            let factors = InOut { src: None, dst: &mut columns[..] };
+            let outcome = getrf(1, m, n, factors, pivots, &mut [0], &Serial);
+            pivots.iter_mut().for_each(|pivot| *pivot -= 1);
+            let permuted = lu_pivots_to_permutation(1, k, m, pivots, permutation, &Serial);
+            transpose_one((n, m), columns, a);
+            if let Err(error) = outcome.and(permuted) {
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            }
+        },
+    );
+    let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failure.map_or(Ok(()), Err)
 }
 
 /// [`crate::lu::lu_solve`].
@@ -306,8 +322,6 @@ fn transpose<T: Scalar>(
     dst: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    /// The order of the blocks that are read and written while they are in the cache.
-    const BLOCK: usize = 16;
     let operands =
         (Items::new("a", batch, &[m, n], src)?, ItemsMut::new("a", batch, &[m, n], dst)?);
     let elements = nanoseconds::<T>(m.saturating_mul(n));
@@ -318,15 +332,25 @@ fn transpose<T: Scalar>(
         threads,
         || (),
         |(), (src, dst)| {
-            for i in (0..m).step_by(BLOCK) {
-                let rows = &src[i * n..(i + BLOCK).min(m) * n];
-                for (j, column) in dst.chunks_exact_mut(m).enumerate() {
-                    for (x, row) in column[i..].iter_mut().zip(rows.chunks_exact(n)) {
-                        *x = row[j];
-                    }
-                }
-            }
+            transpose_one((m, n), src, dst);
         },
     );
     Ok(())
+}
+
+/// Writes an m × n row-major matrix column-major.
+fn transpose_one<T: Scalar>((m, n): (usize, usize), src: &[T], dst: &mut [T]) {
+    /// The order of the blocks that are read and written while they are in the cache.
+    const BLOCK: usize = 16;
+    if n == 0 {
+        return;
+    }
+    for i in (0..m).step_by(BLOCK) {
+        let rows = &src[i * n..(i + BLOCK).min(m) * n];
+        for (j, column) in dst.chunks_exact_mut(m).enumerate() {
+            for (x, row) in column[i..].iter_mut().zip(rows.chunks_exact(n)) {
+                *x = row[j];
+            }
+        }
+    }
 }

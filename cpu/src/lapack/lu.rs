@@ -4,7 +4,7 @@ use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 
 use super::integers::{Int, Integers};
 use super::triangular::trsm;
-use super::{Routines, checked, each, finite, in_place};
+use super::{Routines, callers, checked, each, finite, in_place};
 use crate::row_major;
 use crate::{Error, InOut, Serial, Threads, Trans};
 
@@ -55,7 +55,7 @@ pub fn lu<T: Routines>(
     permutation: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    row_major::lu(getrf, batch, m, n, a, pivots, permutation, threads)
+    row_major::lu(getrf, batch, m, n, a, pivots, permutation, callers(threads))
 }
 
 /// [`crate::lu::lu_solve`] by the BLAS's xTRSM.

@@ -56,8 +56,12 @@ fn each<T: Scalar, B: Batched, S>(
     scratch: impl Fn() -> S + Sync,
     kernel: impl Fn(&mut S, B::Item) + Sync,
 ) {
-    let threads: &dyn Threads = if REENTRANT { threads } else { &Serial };
-    for_each(batch, operands, nanoseconds::<T>(products), threads, scratch, kernel);
+    for_each(batch, operands, nanoseconds::<T>(products), callers(threads), scratch, kernel);
+}
+
+/// The threads from which the library may be called.
+fn callers(threads: &dyn Threads) -> &dyn Threads {
+    if REENTRANT { threads } else { &Serial }
 }
 
 /// Whether no element is NaN or infinite.
