@@ -1,0 +1,98 @@
+"""Measures rows: checks both answers, then lets the sides take turns."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lapax import check
+from lapax._bench.plan import Job, Prepared
+from lapax._bench.rows import Row, spread
+from lapax._lowering import numpy_dtype
+
+Program = Callable[[], Any]
+
+ROUNDS = (5, 1000)
+"""The fewest turns of a row, unless they take PATIENCE times its share of time, and the most."""
+
+PATIENCE = 6
+
+
+def measured(job: Job, seconds: float) -> Row:
+    """The row of a job with its times, of about `seconds`, if both answers are right."""
+    row, prepared = job.row, job.prepare()
+    sides = [prepared.ours] if prepared.theirs is None else [prepared.ours, prepared.theirs]
+    answers = [side.answer() for side in sides]
+    residuals = [prepared.check(answer) for answer in answers]
+    row = dataclasses.replace(row, residual=residuals[0], failed=wrong(residuals))
+    if row.failed:
+        return row
+    copy = copying([*prepared.args, *answers[0]])
+    times = take_turns([*sides, copy], seconds)
+    medians = [statistics.median(taken) for taken in times]
+    return dataclasses.replace(
+        row,
+        ours=medians[0],
+        theirs=medians[1] if len(sides) == 2 else math.nan,
+        spread=max(map(spread, times[: len(sides)])),
+        copy=medians[-1],
+        compute=row.flops / matmul_rate(_real(prepared, row)),
+    )
+
+
+def wrong(residuals: Sequence[float]) -> str:
+    """Whose answers are wrong; "" where none is. The second residual is that of stock JAX."""
+    named = zip(("lapax", "stock"), residuals, strict=False)
+    return ", ".join(f"{who} (residual {r:.3g})" for who, r in named if not r < check.LIMIT)
+
+
+def copying(sources: Sequence[np.ndarray[Any, Any]]) -> Program:
+    """Copies each array once."""
+    copies = [np.empty_like(x) for x in sources]
+
+    def copy() -> None:
+        for destination, source in zip(copies, sources, strict=True):
+            np.copyto(destination, source)
+
+    return copy
+
+
+def take_turns(programs: Sequence[Program], seconds: float) -> list[list[float]]:
+    """Times of each program: A, B, C, A, B, C, … for about `seconds`."""
+    fewest, most = ROUNDS
+    times: list[list[float]] = [[] for _ in programs]
+    start = time.perf_counter()
+    for turn in range(most):
+        passed = time.perf_counter() - start
+        if passed > (PATIENCE * seconds if 0 < turn < fewest else seconds) and turn:
+            break
+        for run, taken in zip(programs, times, strict=True):
+            began = time.perf_counter()
+            jax.block_until_ready(run())
+            taken.append(time.perf_counter() - began)
+    return times
+
+
+@functools.cache
+def matmul_rate(dtype: np.dtype[Any]) -> float:
+    """Floating-point operations per second of XLA's real matrix product."""
+    n = 1024
+    a = jnp.asarray(np.random.default_rng(0).standard_normal((n, n)), dtype)
+    product = jax.jit(jnp.matmul).lower(a, a).compile()
+    product(a, a).block_until_ready()
+    return 2 * n**3 / statistics.median(take_turns([lambda: product(a, a)], 0.3)[0])
+
+
+def _real(prepared: Prepared, row: Row) -> np.dtype[Any]:
+    """The real type of the row's arithmetic; integers have no rate of their own: single's."""
+    dtype = prepared.args[0].dtype if row.kind == "target" else numpy_dtype(row.dtype)
+    return np.dtype(np.finfo(dtype).dtype if np.issubdtype(dtype, np.inexact) else np.float32)

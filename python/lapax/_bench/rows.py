@@ -1,0 +1,100 @@
+"""A row of the benchmark, the statistics over rows, and their CSV. Knows nothing of JAX."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+import numpy as np
+
+NOISY = 0.5
+"""Spread above which a row's times say more about other work on the machine than about the row."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement of both sides; NaN is what was not measured."""
+
+    kind: str
+    """"jax": a function as users call it, after and before install(); "target": a custom call."""
+    name: str
+    """The function or the target."""
+    op: str
+    family: str
+    dtype: str
+    m: int
+    n: int
+    batch: int
+    condition: str = "quiet"
+    """quiet, contended, concurrent, threads=1, … or memory."""
+    ours: float = math.nan
+    """Seconds; bytes where the condition is memory."""
+    theirs: float = math.nan
+    """The same of stock JAX."""
+    mkl: float = math.nan
+    spread: float = math.nan
+    """Interquartile range over median, the larger one of the two sides."""
+    copy: float = math.nan
+    """Seconds to copy every operand and result once."""
+    compute: float = math.nan
+    """Seconds that the flops take at the measured rate of XLA's matrix product."""
+    flops: float = math.nan
+    residual: float = math.nan
+    failed: str = ""
+    """Who gave a wrong answer; there are no times then."""
+    skipped: str = ""
+    """Why nothing was measured."""
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster (or smaller) lapax is."""
+        return self.theirs / self.ours
+
+    @property
+    def floor(self) -> float:
+        """The larger one of the two lower bounds."""
+        return max(self.copy, self.compute)
+
+    @property
+    def ruled_by(self) -> str:
+        """Which bound that is."""
+        return "copy" if self.copy >= self.compute else "flops"
+
+    @property
+    def quiet(self) -> bool:
+        """Whether the ratio is there and other work did not disturb it."""
+        return self.ratio > 0 and not self.spread > NOISY
+
+
+def spread(times: Sequence[float]) -> float:
+    """Interquartile range over median."""
+    first, middle, third = np.quantile(times, (0.25, 0.5, 0.75))
+    return float((third - first) / middle)
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """NaN of nothing."""
+    logarithms = [math.log(value) for value in values]
+    return math.exp(statistics.fmean(logarithms)) if logarithms else math.nan
+
+
+def write_csv(file: TextIO, rows: Iterable[Row]) -> None:
+    """One line per row below the names of the fields."""
+    writer = csv.DictWriter(file, [field.name for field in dataclasses.fields(Row)])
+    writer.writeheader()
+    writer.writerows(map(dataclasses.asdict, rows))
+
+
+def read_csv(file: TextIO) -> list[Row]:
+    """What `write_csv` wrote; ValueError for other columns."""
+    kinds = {"int": int, "float": float, "str": str}
+    parse = {field.name: kinds[str(field.type)] for field in dataclasses.fields(Row)}
+    reader = csv.DictReader(file)
+    if list(reader.fieldnames or ()) != list(parse):
+        raise ValueError(f"not the columns of a benchmark: {reader.fieldnames}")
+    return [Row(**{name: parse[name](text) for name, text in line.items()}) for line in reader]

@@ -1,0 +1,165 @@
+"""The benchmark's plan, filters, statistics and files, and one tiny row of each kind; no timing."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from lapax import bench
+from lapax._bench import goals, measure, plan, rows, text
+from lapax._bench.functions import FUNCTIONS
+from lapax._checks.equations import Size
+from lapax._lowering import numpy_dtype
+from lapax._sides import Job
+from lapax._table import targets
+
+ROW = rows.Row(
+    "jax", "cholesky", "cholesky", "linear", "f64", 4, 4, 10_000,
+    ours=1e-3, theirs=2e-2, spread=0.1, copy=1e-4, compute=2e-4, flops=1e6, residual=0.5,
+)  # fmt: skip
+
+
+def test_every_function_and_every_target_is_planned():
+    planned = [job.row for job in plan.plan()]
+    assert {row.name for row in planned if row.kind == "jax"} == {f.name for f in FUNCTIONS}
+    assert {row.name for row in planned if row.kind == "target"} == {t.name for t in targets("cpu")}
+    assert len(planned) == len({dataclasses.astuple(row)[:8] for row in planned})
+    assert {(row.n, row.batch) for row in planned} >= {(2048, 1), (1, 1_000_000), (4, 1_000_000)}
+    assert any(row.m == 4 * row.n for row in planned)
+    assert any(row.n == 4 * row.m for row in planned)
+
+
+def test_a_quick_plan_is_a_part_of_the_full_one():
+    def keys(planned):
+        return {dataclasses.astuple(job.row)[:8] for job in planned}
+
+    quick = plan.plan(quick=True)
+    assert keys(quick) < keys(plan.plan())
+    assert len(quick) < 220
+
+
+def test_costly_rows_come_last():
+    costly = [job.row.flops > plan.LARGE_FLOPS for job in plan.plan()]
+    assert costly == sorted(costly)
+
+
+@pytest.mark.parametrize(
+    ("only", "wanted"),
+    [
+        ({"jax"}, lambda row: row.kind == "jax"),
+        ({"getrf", "f64"}, lambda row: row.op == "getrf" and row.dtype == "f64"),
+        ({"lapack_dgetrf_ffi"}, lambda row: row.name == "lapack_dgetrf_ffi"),
+        ({"linear", "f32", "c64"}, lambda row: row.family == "linear" and row.dtype in "f32 c64"),
+    ],
+)
+def test_only_names_kind_op_target_family_and_dtype(only, wanted):
+    everything = [job.row for job in plan.plan()]
+    chosen = [job.row for job in plan.plan(frozenset(only))]
+    # By their text: a NaN is unequal to itself.
+    assert list(map(repr, chosen)) == [repr(row) for row in everything if wanted(row)] != []
+
+
+def test_only_refuses_a_word_that_names_nothing():
+    with pytest.raises(ValueError, match="unknown getrv"):
+        plan.plan(frozenset({"getrv"}))
+
+
+def test_what_is_too_large_says_why():
+    assert plan.too_large(ROW, 2**34) == ""
+    assert "exceed 1/8 of memory" in plan.too_large(ROW, 2**20)
+    assert "flops exceed" in plan.too_large(dataclasses.replace(ROW, flops=1e13), 2**40)
+
+
+def test_statistics():
+    assert rows.spread([1, 2, 3, 4, 5]) == pytest.approx(2 / 3)
+    assert rows.geometric_mean([2, 8]) == pytest.approx(4)
+    assert math.isnan(rows.geometric_mean([]))
+    assert ROW.ratio == pytest.approx(20)
+    assert (ROW.floor, ROW.ruled_by) == (2e-4, "flops")
+    assert ROW.quiet
+    assert not dataclasses.replace(ROW, spread=0.6).quiet
+    assert not dataclasses.replace(ROW, theirs=math.nan).quiet
+
+
+def test_csv_round_trip():
+    file = io.StringIO(newline="")
+    odd = dataclasses.replace(ROW, failed='stock, "wrong"', ours=math.inf)
+    rows.write_csv(file, [ROW, odd])
+    file.seek(0)
+    read = rows.read_csv(file)
+    assert list(map(repr, read)) == list(map(repr, [ROW, odd]))
+    with pytest.raises(ValueError, match="columns"):
+        rows.read_csv(io.StringIO("a,b\n1,2\n"))
+
+
+def test_goals_are_means_of_their_rows():
+    large = dataclasses.replace(ROW, n=16, m=16, batch=4_000)
+    noisy = dataclasses.replace(ROW, spread=1.0)
+    slow = dataclasses.replace(ROW, ours=4e-3)
+    small, sixteen = goals.reached([ROW, slow, noisy, large])
+    assert (small.mean, small.goal, small.met) == (pytest.approx(10), 15, False)
+    assert (small.rows, small.left_out) == (2, 1)
+    assert (sixteen.mean, sixteen.goal, sixteen.met) == (pytest.approx(20), 10, True)
+    (complex_,) = goals.reached([dataclasses.replace(ROW, dtype="c64")])
+    assert complex_.goal == 7.5
+    assert {function.family for function in FUNCTIONS} >= set(goals.GOALS)
+
+
+def test_lines_have_the_columns_of_the_head():
+    assert len(text.line(ROW)) == len(text.HEAD)
+    assert "skipped: no time" in text.line(text.skipped(ROW, "no time"))
+    assert "wrong answer of lapax" in text.line(dataclasses.replace(ROW, failed="lapax"))
+
+
+def test_nan_is_a_wrong_answer():
+    assert measure.wrong([1.0, 2.0]) == ""
+    assert measure.wrong([1.0, math.nan]) == "stock (residual nan)"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+@pytest.mark.parametrize("dtype", ["f32", "c128"])
+def test_functions_pass_their_own_check(function, dtype):
+    if dtype not in function.dtypes:
+        dtype = function.dtypes[0]
+    shapes = [(5, 5), (8, 3), (3, 8)] if function.rectangular else [(1, 1), (5, 5)]
+    with jax.enable_x64(True):
+        for m, n in shapes:
+            size = Size(m, n, (3,))
+            prepared = plan.FunctionJob(function, dtype, size).prepare()
+            for side in (prepared.ours, prepared.theirs):
+                answer = side.answer()
+                assert measure.wrong([prepared.check(answer)]) == ""
+                spoilt = [np.full_like(ret, 0.37) for ret in answer]
+                assert measure.wrong([prepared.check(spoilt)]) != "" or n == 1
+        assert prepared.args[0].dtype == numpy_dtype(dtype)
+
+
+def test_a_row_of_each_kind_is_measured():
+    (target,) = [target for target in targets("cpu") if target.name == "lapack_dpotrf_ffi"]
+    variant = target.signature.variant("f64")
+    cholesky = next(function for function in FUNCTIONS if function.name == "cholesky")
+    with jax.enable_x64(True):
+        for job in (
+            plan.FunctionJob(cholesky, "f64", Size(3, 3, (2,))),
+            plan.TargetJob(Job(target, variant, 3, 2)),
+        ):
+            row = measure.measured(job, 0.001)
+            assert row.failed == ""
+            assert min(row.ours, row.theirs, row.copy, row.compute) > 0
+
+
+def test_command_line(capsys, tmp_path):
+    path = tmp_path / "rows.csv"
+    only = "jax,solve_3x3"
+    assert bench.main(["--quick", "--only", only, "--minutes", "1e-9", "--csv", str(path)]) == 0
+    assert "1 of 1 rows skipped" in capsys.readouterr().out
+    with path.open(newline="") as file:
+        (row,) = rows.read_csv(file)
+    assert "minutes were over" in row.skipped
+    with pytest.raises(SystemExit):
+        bench.main(["--only", "nothing"])
