@@ -20,10 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapax import check
-from lapax._bench import goals, text
+from lapax._bench import charts, goals, machine, report, text
 from lapax._bench.measure import measured
 from lapax._bench.plan import Job, memory, plan, too_large
-from lapax._bench.rows import Row, write_csv
+from lapax._bench.rows import Row, read_csv, write_csv
 
 MINUTES = 55.0
 QUICK_MINUTES = 2.5
@@ -33,6 +33,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Prints the table; returns 1 where an answer of lapax was wrong, else 0."""
     parser = _parser()
     options = parser.parse_args(argv)
+    if options.markdown:
+        with options.markdown.open(newline="", encoding="utf-8") as file:
+            print(report.markdown(*read_csv(file), options.markdown.as_posix()), end="")
+        return 0
     try:
         jobs = plan(options.only, options.quick)
     except ValueError as error:
@@ -44,9 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         rows = _run(jobs, 0.08 if options.quick else 0.3, 60 * minutes)
     print("\n".join(text.summary(rows)))
     print("\n".join(text.goals(goals.reached(rows))))
-    if options.csv:
-        with Path(options.csv).open("w", newline="", encoding="utf-8") as file:
-            write_csv(file, rows)
+    _write(options.out, rows)
     # A row that stock JAX gets wrong has no times, but is no failure of lapax.
     failures = sum(not row.skipped and not row.residual < check.LIMIT for row in rows)
     if failures:
@@ -67,7 +69,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--minutes", type=float, help=f"the rows' time; {MINUTES:g}, or {QUICK_MINUTES:g} if quick"
     )
-    parser.add_argument("--csv", metavar="PATH", help="also write the rows there")
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/bench"), help="folder of rows.csv, index.html, *.png"
+    )
+    parser.add_argument(
+        "--markdown", type=Path, metavar="CSV", help="only print docs/performance.md from such rows"
+    )
     return parser
 
 
@@ -84,3 +91,20 @@ def _run(jobs: Sequence[Job], seconds: float, budget: float) -> list[Row]:
         text.progress(number, len(jobs), "")
         print(text.line(rows[-1]), flush=True)
     return rows
+
+
+def _write(folder: Path, rows: Sequence[Row]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    about = machine.about()
+    with (folder / "rows.csv").open("w", newline="", encoding="utf-8") as file:
+        write_csv(file, rows, about)
+    images: dict[str, bytes] = {}
+    try:
+        images = charts.draw(rows)
+    except charts.MissingError as error:
+        print(error, file=sys.stderr)
+    for name, image in images.items():
+        (folder / f"{name}.png").write_bytes(image)
+    page = folder / "index.html"
+    page.write_text(report.html(rows, about, images), encoding="utf-8")
+    print(f"wrote rows.csv, index.html and {len(images)} charts into {folder}", file=sys.stderr)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import io
 import math
+import sys
+from xml.etree import ElementTree
 
 import jax
 import numpy as np
 import pytest
 
 from lapax import bench
-from lapax._bench import goals, measure, plan, rows, text
+from lapax._bench import charts, goals, measure, plan, report, rows, text
 from lapax._bench.functions import FUNCTIONS
 from lapax._checks.equations import Size
 from lapax._lowering import numpy_dtype
@@ -89,9 +91,10 @@ def test_statistics():
 def test_csv_round_trip():
     file = io.StringIO(newline="")
     odd = dataclasses.replace(ROW, failed='stock, "wrong"', ours=math.inf)
-    rows.write_csv(file, [ROW, odd])
+    rows.write_csv(file, [ROW, odd], {"cpu": "fast: 3 GHz"})
     file.seek(0)
-    read = rows.read_csv(file)
+    read, machine = rows.read_csv(file)
+    assert machine == {"cpu": "fast: 3 GHz"}
     assert list(map(repr, read)) == list(map(repr, [ROW, odd]))
     with pytest.raises(ValueError, match="columns"):
         rows.read_csv(io.StringIO("a,b\n1,2\n"))
@@ -114,6 +117,35 @@ def test_lines_have_the_columns_of_the_head():
     assert len(text.line(ROW)) == len(text.HEAD)
     assert "skipped: no time" in text.line(text.skipped(ROW, "no time"))
     assert "wrong answer of lapax" in text.line(dataclasses.replace(ROW, failed="lapax"))
+
+
+def test_html_is_well_formed():
+    odd = dataclasses.replace(ROW, failed="<lapax> & 'stock'")
+    page = report.html([ROW, odd], {"cpu": "a < b"}, {"one": b"\x89PNG"})
+    parsed = ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>"))
+    assert len(parsed.findall(".//tr")) >= 4
+    (image,) = parsed.findall(".//img")
+    assert image.get("src", "").startswith("data:image/png;base64,")
+
+
+def test_markdown_has_goals_families_and_the_machine():
+    lines = report.markdown([ROW], {"cpu": "fast"}, "rows.csv").splitlines()
+    assert lines[0] == "<!-- python -m lapax bench --markdown rows.csv > docs/performance.md -->"
+    assert "- cpu: fast" in lines
+    assert any("20.0" in line and "15" in line for line in lines)
+
+
+def test_charts_are_drawn():
+    pytest.importorskip("matplotlib", reason="charts not tested: pip install matplotlib")
+    drawn = charts.draw([ROW, dataclasses.replace(ROW, n=8, m=8)])
+    assert all(image.startswith(b"\x89PNG") for image in drawn.values())
+    assert {name.split("-")[0] for name in drawn} == {"ratio", "rate"}
+
+
+def test_without_matplotlib_charts_say_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(charts.MissingError, match=r"lapax\[bench\]"):
+        charts.draw([ROW])
 
 
 def test_nan_is_a_wrong_answer():
@@ -154,12 +186,15 @@ def test_a_row_of_each_kind_is_measured():
 
 
 def test_command_line(capsys, tmp_path):
-    path = tmp_path / "rows.csv"
     only = "jax,solve_3x3"
-    assert bench.main(["--quick", "--only", only, "--minutes", "1e-9", "--csv", str(path)]) == 0
+    assert bench.main(["--quick", "--only", only, "--minutes", "1e-9", "--out", str(tmp_path)]) == 0
     assert "1 of 1 rows skipped" in capsys.readouterr().out
+    path = tmp_path / "rows.csv"
     with path.open(newline="") as file:
-        (row,) = rows.read_csv(file)
+        (row,), about = rows.read_csv(file)
     assert "minutes were over" in row.skipped
+    assert about["jax"] == jax.__version__
+    assert bench.main(["--markdown", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("<!-- python -m lapax bench --markdown")
     with pytest.raises(SystemExit):
         bench.main(["--only", "nothing"])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import itertools
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -83,18 +84,23 @@ def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(statistics.fmean(logarithms)) if logarithms else math.nan
 
 
-def write_csv(file: TextIO, rows: Iterable[Row]) -> None:
-    """One line per row below the names of the fields."""
+def write_csv(file: TextIO, rows: Iterable[Row], machine: Mapping[str, str]) -> None:
+    """`# name: value` of the machine, then one line per row below the names of the fields."""
+    file.writelines(f"# {name}: {value}\n" for name, value in machine.items())
     writer = csv.DictWriter(file, [field.name for field in dataclasses.fields(Row)])
     writer.writeheader()
     writer.writerows(map(dataclasses.asdict, rows))
 
 
-def read_csv(file: TextIO) -> list[Row]:
-    """What `write_csv` wrote; ValueError for other columns."""
+def read_csv(file: TextIO) -> tuple[list[Row], dict[str, str]]:
+    """The rows and the machine that `write_csv` wrote; ValueError for other columns."""
     kinds = {"int": int, "float": float, "str": str}
     parse = {field.name: kinds[str(field.type)] for field in dataclasses.fields(Row)}
-    reader = csv.DictReader(file)
+    lines = file.readlines()
+    about = list(itertools.takewhile(lambda line: line.startswith("# "), lines))
+    machine = dict(line[2:].rstrip().split(": ", 1) for line in about)
+    reader = csv.DictReader(lines[len(about) :])
     if list(reader.fieldnames or ()) != list(parse):
         raise ValueError(f"not the columns of a benchmark: {reader.fieldnames}")
-    return [Row(**{name: parse[name](text) for name, text in line.items()}) for line in reader]
+    rows = [Row(**{name: parse[name](text) for name, text in line.items()}) for line in reader]
+    return rows, machine

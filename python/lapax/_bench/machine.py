@@ -1,0 +1,43 @@
+"""What the figures were measured on: processor, cores, versions and the commit."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+import jax
+import numpy as np
+
+
+def about() -> dict[str, str]:
+    """Names and values, each one line."""
+    return {
+        "cpu": _processor(),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "jaxlib": metadata.version("jaxlib"),
+        "numpy": np.__version__,
+        "commit": _commit(),
+    }
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text().splitlines() if information.is_file() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown"
+
+
+def _commit() -> str:
+    """Of the working tree that this file is part of; with a plus where that is changed."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found.stdout.strip()

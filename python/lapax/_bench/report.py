@@ -1,0 +1,111 @@
+"""Reports of measured rows: one self-contained HTML page, and docs/performance.md."""
+
+from __future__ import annotations
+
+import base64
+import html as escape
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from lapax._bench import goals, text
+from lapax._bench.rows import Row, geometric_mean
+
+PROSE = Path(__file__).with_name("performance.md")
+"""What docs/performance.md says besides figures."""
+
+GOAL_COLUMNS = ("family", "sizes", "dtypes", "reached", "goal", "", "rows", "left out")
+FAMILY_COLUMNS = ("kind", "name", "condition", "rows", "ratio", "smallest", "time / floor")
+ROW_COLUMNS = (
+    "kind", "name", "dtype", "m", "n", "batch", "condition", "lapax", "stock", "ratio", "MKL",
+    "spread", "floor", "by", "residual", "",
+)  # fmt: skip
+
+STYLE = """
+body { font: 14px system-ui, sans-serif; margin: 2em; }
+table { border-collapse: collapse; margin: 1em 0; }
+th, td { border: 1px solid #ccc; padding: 2px 8px; text-align: right; }
+img { max-width: 48%; }
+"""
+
+
+def html(rows: Sequence[Row], machine: Mapping[str, str], images: Mapping[str, bytes]) -> str:
+    """The page; `images` are PNGs by name."""
+    about = "".join(f"<li>{_text(name)}: {_text(value)}</li>" for name, value in machine.items())
+    pictures = "".join(
+        f'<img alt="{_text(name)}" src="data:image/png;base64,{base64.b64encode(png).decode()}"/>'
+        for name, png in images.items()
+    )
+    return (
+        "<!DOCTYPE html>\n"
+        f'<html lang="en"><head><meta charset="utf-8"/><title>lapax bench</title>'
+        f"<style>{STYLE}</style></head><body><h1>lapax beside stock JAX</h1><ul>{about}</ul>"
+        f"<h2>Goals</h2>{_table(GOAL_COLUMNS, _goals(rows))}"
+        f"<h2>Functions and ops</h2>{_table(FAMILY_COLUMNS, _families(rows))}"
+        f"<h2>Charts</h2><div>{pictures}</div>"
+        f"<h2>Rows</h2>{_table(ROW_COLUMNS, map(_cells, rows))}</body></html>\n"
+    )
+
+
+def markdown(rows: Sequence[Row], machine: Mapping[str, str], source: str) -> str:
+    """docs/performance.md from the rows in the file `source`."""
+    about = "\n".join(f"- {name}: {value}" for name, value in machine.items())
+    return (
+        f"<!-- python -m lapax bench --markdown {source} > docs/performance.md -->\n\n"
+        f"{PROSE.read_text(encoding='utf-8')}\n## The machine\n\n{about}\n\n"
+        f"## Goals\n\n{_pipes(GOAL_COLUMNS, _goals(rows))}\n"
+        f"## Functions and ops\n\nGeometric means; the time over the floor is a median.\n\n"
+        f"{_pipes(FAMILY_COLUMNS, _families(rows))}"
+    )
+
+
+def _goals(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
+    for one in goals.reached(rows):
+        mark = "met" if one.met else "missed" if one.rows else "not measured"
+        figures = (f"{one.mean:.1f}" if one.rows else "-", f"{one.goal:g}", mark)
+        yield one.family, one.sizes, one.dtypes, *figures, str(one.rows), str(one.left_out)
+
+
+def _families(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
+    keys = dict.fromkeys((row.kind, row.op, row.condition) for row in rows)
+    for key in keys:
+        quiet = [row for row in rows if (row.kind, row.op, row.condition) == key and row.quiet]
+        ratios = [row.ratio for row in quiet]
+        floors = [row.ours / row.floor for row in quiet if row.floor > 0]
+        if quiet:
+            floor = f"{statistics.median(floors):.1f}" if floors else "-"
+            yield (
+                *key,
+                str(len(quiet)),
+                f"{geometric_mean(ratios):.2f}",
+                f"{min(ratios):.2f}",
+                floor,
+            )
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    what = (row.kind, row.name, row.dtype, str(row.m), str(row.n), str(row.batch), row.condition)
+    note = row.skipped or (f"wrong answer of {row.failed}" if row.failed else "")
+    if note:
+        return (*what, *[""] * (len(ROW_COLUMNS) - len(what) - 1), note)
+    floor = text.duration(row.floor)
+    times = (text.amount(row, row.ours), text.amount(row, row.theirs))
+    rest = (text.duration(row.mkl), f"{row.spread:.0%}", floor, row.ruled_by)
+    return (*what, *times, f"{row.ratio:.2f}", *rest, f"{row.residual:.2g}", note)
+
+
+def _table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{_text(column)}</th>" for column in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in line) + "</tr>" for line in lines
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _pipes(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    table = [columns, ["---"] * len(columns), *lines]
+    return "".join(f"| {' | '.join(line)} |\n" for line in table)
+
+
+def _text(words: str) -> str:
+    return escape.escape(words)
