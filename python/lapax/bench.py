@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapax import check
-from lapax._bench import charts, goals, machine, report, text
+from lapax._bench import charts, conditions, goals, machine, report, text
 from lapax._bench.measure import measured
 from lapax._bench.plan import Job, memory, plan, too_large
 from lapax._bench.rows import Row, read_csv, write_csv
@@ -46,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     minutes = options.minutes or (QUICK_MINUTES if options.quick else MINUTES)
     with jax.default_device(jax.devices("cpu")[0]), jax.enable_x64(True):
         rows = _run(jobs, 0.08 if options.quick else 0.3, 60 * minutes)
+        rows += _under_conditions(options)
     print("\n".join(text.summary(rows)))
     print("\n".join(text.goals(goals.reached(rows))))
     _write(options.out, rows)
@@ -69,6 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--minutes", type=float, help=f"the rows' time; {MINUTES:g}, or {QUICK_MINUTES:g} if quick"
     )
+    for name, what in conditions.CONDITIONS.items():
+        parser.add_argument(f"--{name}", action="store_true", help=f"also chosen rows {what}")
+    parser.add_argument("--all", action="store_true", help="all of these")
     parser.add_argument(
         "--out", type=Path, default=Path("out/bench"), help="folder of rows.csv, index.html, *.png"
     )
@@ -90,6 +94,15 @@ def _run(jobs: Sequence[Job], seconds: float, budget: float) -> list[Row]:
         rows.append(text.skipped(row, why) if why else measured(job, seconds))
         text.progress(number, len(jobs), "")
         print(text.line(rows[-1]), flush=True)
+    return rows
+
+
+def _under_conditions(options: argparse.Namespace) -> list[Row]:
+    wanted = [name for name in conditions.CONDITIONS if options.all or getattr(options, name)]
+    rows = []
+    for row in conditions.measured(wanted, options.only, 0.1 if options.quick else 0.3):
+        print(text.line(row), flush=True)
+        rows.append(row)
     return rows
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lapax import bench
-from lapax._bench import charts, goals, measure, plan, report, rows, text
+from lapax._bench import charts, conditions, goals, measure, plan, report, rows, text
 from lapax._bench.functions import FUNCTIONS
 from lapax._checks.equations import Size
 from lapax._lowering import numpy_dtype
@@ -198,3 +198,21 @@ def test_command_line(capsys, tmp_path):
     assert capsys.readouterr().out.startswith("<!-- python -m lapax bench --markdown")
     with pytest.raises(SystemExit):
         bench.main(["--only", "nothing"])
+
+
+@pytest.mark.parametrize("condition", conditions.CONDITIONS)
+def test_every_condition_has_rows(condition, monkeypatch):
+    monkeypatch.setattr(conditions, "POINTS", ((3, 20),))
+    only = frozenset({"jax", "cholesky", "f64"})
+    with jax.enable_x64(True):
+        found = list(conditions.measured([condition], only, 0.001))
+    assert found
+    for row in found:
+        assert (row.failed, row.skipped) == ("", "")
+        assert row.condition.startswith(condition)
+        assert row.ratio > 0
+        assert text.line(row)
+
+
+def test_conditions_leave_out_what_only_does_not_name():
+    assert list(conditions.measured(["contended"], frozenset({"getrf"}), 0.001)) == []

@@ -27,8 +27,11 @@ ROUNDS = (5, 1000)
 PATIENCE = 6
 
 
-def measured(job: Job, seconds: float) -> Row:
-    """The row of a job with its times, of about `seconds`, if both answers are right."""
+def measured(job: Job, seconds: float, around: Callable[[Program], Program] | None = None) -> Row:
+    """The row of a job with its times, of about `seconds`, if both answers are right.
+
+    `around` makes of either side the program that is timed.
+    """
     row, prepared = job.row, job.prepare()
     sides = [prepared.ours] if prepared.theirs is None else [prepared.ours, prepared.theirs]
     answers = [side.answer() for side in sides]
@@ -37,7 +40,8 @@ def measured(job: Job, seconds: float) -> Row:
     if row.failed:
         return row
     copy = copying([*prepared.args, *answers[0]])
-    times = take_turns([*sides, copy], seconds)
+    timed = sides if around is None else [around(side) for side in sides]
+    times = take_turns([*timed, copy], seconds)
     medians = [statistics.median(taken) for taken in times]
     return dataclasses.replace(
         row,

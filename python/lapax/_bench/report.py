@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html as escape
+import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -90,8 +91,12 @@ def _cells(row: Row) -> tuple[str, ...]:
         return (*what, *[""] * (len(ROW_COLUMNS) - len(what) - 1), note)
     floor = text.duration(row.floor)
     times = (text.amount(row, row.ours), text.amount(row, row.theirs))
-    rest = (text.duration(row.mkl), f"{row.spread:.0%}", floor, row.ruled_by)
+    rest = (text.duration(row.mkl), _percent(row.spread), floor, row.ruled_by)
     return (*what, *times, f"{row.ratio:.2f}", *rest, f"{row.residual:.2g}", note)
+
+
+def _percent(share: float) -> str:
+    return "-" if math.isnan(share) else f"{share:.0%}"
 
 
 def _table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

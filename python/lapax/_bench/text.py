@@ -34,8 +34,11 @@ def line(row: Row) -> str:
     if row.failed:
         return f"{head(row)}  FAILED: wrong answer of {row.failed}, limit {check.LIMIT:g}"
     ratio = "-" if math.isnan(row.ratio) else f"{row.ratio:.2f}"
+    start = f"{head(row)}{amount(row, row.ours):>11}{amount(row, row.theirs):>11}{ratio:>8}"
+    if row.condition == "memory":
+        return start
     return (
-        f"{head(row)}{amount(row, row.ours):>11}{amount(row, row.theirs):>11}{ratio:>8}"
+        f"{start}"
         f"{row.spread:>8.0%}{duration(row.floor):>11}{row.ruled_by:>6}"
         f"{row.flops / row.ours / 1e9:>9.2f}{row.residual:>10.2g}"
     )
@@ -62,8 +65,12 @@ def skipped(row: Row, why: str) -> Row:
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
     """The geometric mean of each function's and op's ratios, without the disturbed rows."""
-    for kind, name in dict.fromkeys((row.kind, row.op) for row in rows):
-        measured = [row for row in rows if (row.kind, row.op) == (kind, name) and row.ratio > 0]
+    for key in dict.fromkeys((row.kind, row.op, row.condition) for row in rows):
+        kind, name, condition = key
+        name += "" if condition == "quiet" else f" ({condition})"
+        measured = [
+            row for row in rows if (row.kind, row.op, row.condition) == key and row.ratio > 0
+        ]
         quiet = [row.ratio for row in measured if row.quiet]
         out = len(measured) - len(quiet)
         left_out = f", {out} left out: spread over {NOISY:.0%}, is the machine busy?" if out else ""

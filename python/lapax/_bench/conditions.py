@@ -1,0 +1,192 @@
+"""Chosen rows on a busy machine, from several threads, on one core and on all, and their memory.
+
+What has to be set before JAX starts its threads, and what counts memory, runs in a child process
+(`python -c` of CHILD), which prints its row as JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from lapax._bench import measure
+from lapax._bench.functions import FUNCTIONS
+from lapax._bench.measure import Program
+from lapax._bench.plan import FunctionJob, select
+from lapax._bench.rows import Row
+from lapax._checks.equations import Size
+
+CONDITIONS = {
+    "contended": "beside a busy process per core",
+    "concurrent": "called by four Python threads at once",
+    "threads": "on one core and on all, in processes of their own",
+    "memory": "for the memory that a call adds, in processes of their own",
+}
+
+CHOSEN = ("cholesky", "lu_factor", "solve", "qr", "eigh", "svd")
+POINTS = ((4, 10_000), (32, 1_000), (256, 1))
+"""n and batch: lanes, the largest order in lanes, and one matrix over all cores."""
+
+CALLERS = 4
+"""Python threads of a concurrent row."""
+
+CHILD_SECONDS = 300
+"""How long a child may take, most of it importing and compiling."""
+
+RETURN_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "131072"}
+"""glibc then returns every freed array to the system, so that a call's own arrays are counted."""
+
+CHILD = """
+import os, sys
+cores = sorted(os.sched_getaffinity(0))[: int(sys.argv[1])]
+os.sched_setaffinity(0, cores)
+from lapax._bench import conditions
+conditions.child(*sys.argv[2:])
+"""
+
+
+def measured(wanted: Sequence[str], only: frozenset[str], seconds: float) -> Iterator[Row]:
+    """The chosen rows that `only` names, under each condition wanted."""
+    jobs = _jobs(only)
+    for condition in wanted:
+        if condition == "contended":
+            with _busy():
+                rows = [measure.measured(job, seconds) for job in jobs]
+            yield from (dataclasses.replace(row, condition=condition) for row in rows)
+        elif condition == "concurrent":
+            with ThreadPoolExecutor(CALLERS) as pool:
+                for job in jobs:
+                    row = measure.measured(job, seconds, lambda side: _callers(pool, side))
+                    yield _of_all_callers(row)
+        elif condition == "threads":
+            for cores in sorted({1, len(os.sched_getaffinity(0))}):
+                for job in jobs:
+                    yield _timed_on(cores, job, seconds)
+        else:
+            yield from map(_memory, jobs)
+
+
+def child(name: str, dtype: str, n: str, batch: str, what: str) -> None:
+    """Prints the times of a chosen row, `what` being seconds, or the bytes of the side `what`."""
+    job = _job(name, dtype, int(n), int(batch))
+    with jax.enable_x64(True):
+        if what in ("lapax", "stock"):
+            print(json.dumps(_added_bytes(job, what)))
+        else:
+            jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
+            print(json.dumps(dataclasses.asdict(measure.measured(job, float(what)))))
+
+
+def _jobs(only: frozenset[str]) -> list[FunctionJob]:
+    jobs = [_job(name, "f64", n, batch) for name in CHOSEN for n, batch in POINTS]
+    rows = [job.row for job in jobs]
+    known = {word for row in rows for word in (row.kind, row.name, row.family, row.dtype)}
+    # A word that names only other rows leaves none of these.
+    wanted = select(rows, only) if only <= known else [False] * len(rows)
+    return [job for job, chosen in zip(jobs, wanted, strict=True) if chosen]
+
+
+def _job(name: str, dtype: str, n: int, batch: int) -> FunctionJob:
+    (function,) = (function for function in FUNCTIONS if function.name == name)
+    return FunctionJob(function, dtype, Size(n, n, (batch,)))
+
+
+@contextlib.contextmanager
+def _busy() -> Iterator[None]:
+    """One process per core that computes all the time."""
+    command = [sys.executable, "-S", "-c", "while True: pass"]
+    processes = [subprocess.Popen(command) for _ in os.sched_getaffinity(0)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def _callers(pool: ThreadPoolExecutor, side: Program) -> Program:
+    """All threads call once."""
+
+    def call(_: int) -> None:
+        jax.block_until_ready(side())
+
+    return lambda: list(pool.map(call, range(CALLERS)))
+
+
+class _ChildError(Exception):
+    """Why a child printed nothing."""
+
+
+def _of_all_callers(row: Row) -> Row:
+    """Times are those of all calls together, so are the floor and the flops."""
+    work = {name: CALLERS * getattr(row, name) for name in ("copy", "compute", "flops")}
+    return dataclasses.replace(row, condition="concurrent", **work)
+
+
+def _timed_on(cores: int, job: FunctionJob, seconds: float) -> Row:
+    condition = f"threads={cores}"
+    try:
+        found = _in_child(cores, job, str(seconds))
+    except _ChildError as error:
+        return dataclasses.replace(job.row, condition=condition, skipped=str(error))
+    return Row(**found | {"condition": condition})
+
+
+def _memory(job: FunctionJob) -> Row:
+    cores, row = len(os.sched_getaffinity(0)), dataclasses.replace(job.row, condition="memory")
+    try:
+        ours, theirs = (_in_child(cores, job, side) for side in ("lapax", "stock"))
+    except _ChildError as error:
+        return dataclasses.replace(row, skipped=str(error))
+    failed = measure.wrong([ours["residual"], theirs["residual"]])
+    row = dataclasses.replace(row, residual=ours["residual"], failed=failed)
+    return row if failed else dataclasses.replace(row, ours=ours["bytes"], theirs=theirs["bytes"])
+
+
+def _in_child(cores: int, job: FunctionJob, what: str) -> dict[str, Any]:
+    row = job.row
+    words = [str(cores), row.name, row.dtype, str(row.n), str(row.batch), what]
+    command = [sys.executable, "-c", CHILD, *words]
+    environment = os.environ | (RETURN_MEMORY if what in ("lapax", "stock") else {})
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=CHILD_SECONDS, env=environment
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _ChildError(f"the child took more than {CHILD_SECONDS} s") from error
+    if done.returncode:
+        raise _ChildError(f"the child failed: {' '.join(done.stderr.split()[-12:])}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _added_bytes(job: FunctionJob, who: str) -> dict[str, float]:
+    """How far above its operands a first call of one side raises the process's memory.
+
+    Linux counts: writing 5 to clear_refs sets the high-water mark VmHWM to what is used now.
+    """
+    prepared = job.prepare()
+    side = prepared.ours if who == "lapax" else prepared.theirs
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _high_water()
+    rets = jax.block_until_ready(side())
+    added = _high_water() - before
+    answer = [np.asarray(leaf) for leaf in jax.tree.leaves(rets)]
+    return {"bytes": max(added, os.sysconf("SC_PAGE_SIZE")), "residual": prepared.check(answer)}
+
+
+def _high_water() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (kilobytes,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
+    return 1024 * int(kilobytes)
