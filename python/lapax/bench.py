@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jax
@@ -20,10 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapax import check
-from lapax._bench import charts, conditions, goals, machine, report, text
-from lapax._bench.measure import measured
+from lapax._bench import charts, conditions, goals, machine, mkl, report, text
+from lapax._bench.measure import Program, measured
 from lapax._bench.plan import Job, memory, plan, too_large
 from lapax._bench.rows import Row, read_csv, write_csv
+from lapax._checks.equations import Array
+
+Third = Callable[[Row, tuple[Array, ...]], Program | None] | None
 
 MINUTES = 55.0
 QUICK_MINUTES = 2.5
@@ -45,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     jax.jit(jnp.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
     minutes = options.minutes or (QUICK_MINUTES if options.quick else MINUTES)
     with jax.default_device(jax.devices("cpu")[0]), jax.enable_x64(True):
-        rows = _run(jobs, 0.08 if options.quick else 0.3, 60 * minutes)
+        rows = _run(jobs, 0.08 if options.quick else 0.3, 60 * minutes, _third(options.other))
         rows += _under_conditions(options)
     print("\n".join(text.summary(rows)))
     print("\n".join(text.goals(goals.reached(rows))))
@@ -70,6 +73,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--minutes", type=float, help=f"the rows' time; {MINUTES:g}, or {QUICK_MINUTES:g} if quick"
     )
+    parser.add_argument(
+        "--with",
+        dest="other",
+        choices=["mkl"],
+        help=f"also MKL from PyPI, from n = {mkl.SMALLEST}: it is called in a loop over the batch",
+    )
     for name, what in conditions.CONDITIONS.items():
         parser.add_argument(f"--{name}", action="store_true", help=f"also chosen rows {what}")
     parser.add_argument("--all", action="store_true", help="all of these")
@@ -82,7 +91,27 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(jobs: Sequence[Job], seconds: float, budget: float) -> list[Row]:
+def _third(other: str | None) -> Third:
+    """Makes MKL's program of a row, or says on stderr why there is none."""
+    if other is None:
+        return None
+    try:
+        library = mkl.load()
+    except mkl.UnavailableError as error:
+        print(f"--with mkl: {error}", file=sys.stderr)
+        return None
+
+    def third(row: Row, args: tuple[Array, ...]) -> Program | None:
+        try:
+            return mkl.program(library, row, args)
+        except mkl.UnavailableError as error:
+            print(f"{text.head(row)}: {error}", file=sys.stderr)
+            return None
+
+    return third
+
+
+def _run(jobs: Sequence[Job], seconds: float, budget: float, third: Third) -> list[Row]:
     rows, limit, end = [], memory(), time.perf_counter() + budget
     print(text.HEAD, flush=True)
     for number, job in enumerate(jobs, 1):
@@ -91,7 +120,7 @@ def _run(jobs: Sequence[Job], seconds: float, budget: float) -> list[Row]:
         if time.perf_counter() > end:
             why = f"the run's {budget / 60:g} minutes were over"
         text.progress(number - 1, len(jobs), text.head(row))
-        rows.append(text.skipped(row, why) if why else measured(job, seconds))
+        rows.append(text.skipped(row, why) if why else measured(job, seconds, third=third))
         text.progress(number, len(jobs), "")
         print(text.line(rows[-1]), flush=True)
     return rows

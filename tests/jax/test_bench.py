@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lapax import bench
-from lapax._bench import charts, conditions, goals, measure, plan, report, rows, text
+from lapax._bench import charts, conditions, goals, measure, mkl, plan, report, rows, text
 from lapax._bench.functions import FUNCTIONS
 from lapax._checks.equations import Size
 from lapax._lowering import numpy_dtype
@@ -216,3 +216,17 @@ def test_every_condition_has_rows(condition, monkeypatch):
 
 def test_conditions_leave_out_what_only_does_not_name():
     assert list(conditions.measured(["contended"], frozenset({"getrf"}), 0.001)) == []
+
+
+@pytest.mark.parametrize("change", [{"n": 32, "m": 32}, {"dtype": "c128"}, {"kind": "target"}])
+def test_mkl_says_which_rows_it_has_no_time_of(change):
+    row = dataclasses.replace(ROW, **{"n": 64, "m": 64} | change)
+    with pytest.raises(mkl.UnavailableError, match="MKL is"):
+        mkl.program(None, row, ())
+
+
+def test_without_mkl_the_benchmark_says_so(monkeypatch):
+    monkeypatch.setattr(sys, "path", [])
+    monkeypatch.setattr(sys, "prefix", "/nowhere")
+    with pytest.raises(mkl.UnavailableError, match=r"lapax\[mkl\]"):
+        mkl.load()

@@ -17,6 +17,7 @@ import numpy as np
 from lapax import check
 from lapax._bench.plan import Job, Prepared
 from lapax._bench.rows import Row, spread
+from lapax._checks.equations import Array
 from lapax._lowering import numpy_dtype
 
 Program = Callable[[], Any]
@@ -27,10 +28,16 @@ ROUNDS = (5, 1000)
 PATIENCE = 6
 
 
-def measured(job: Job, seconds: float, around: Callable[[Program], Program] | None = None) -> Row:
+def measured(
+    job: Job,
+    seconds: float,
+    around: Callable[[Program], Program] | None = None,
+    third: Callable[[Row, tuple[Array, ...]], Program | None] | None = None,
+) -> Row:
     """The row of a job with its times, of about `seconds`, if both answers are right.
 
-    `around` makes of either side the program that is timed.
+    `around` makes of either side the program that is timed; `third` another program, for MKL's
+    column, from the row and its operands.
     """
     row, prepared = job.row, job.prepare()
     sides = [prepared.ours] if prepared.theirs is None else [prepared.ours, prepared.theirs]
@@ -41,12 +48,16 @@ def measured(job: Job, seconds: float, around: Callable[[Program], Program] | No
         return row
     copy = copying([*prepared.args, *answers[0]])
     timed = sides if around is None else [around(side) for side in sides]
-    times = take_turns([*timed, copy], seconds)
+    other = None if third is None else third(row, prepared.args)
+    if other is not None:
+        other()
+    times = take_turns([*timed, *([] if other is None else [other]), copy], seconds)
     medians = [statistics.median(taken) for taken in times]
     return dataclasses.replace(
         row,
         ours=medians[0],
         theirs=medians[1] if len(sides) == 2 else math.nan,
+        mkl=math.nan if other is None else medians[-2],
         spread=max(map(spread, times[: len(sides)])),
         copy=medians[-1],
         compute=row.flops / matmul_rate(_real(prepared, row)),

@@ -41,6 +41,7 @@ def line(row: Row) -> str:
         f"{start}"
         f"{row.spread:>8.0%}{duration(row.floor):>11}{row.ruled_by:>6}"
         f"{row.flops / row.ours / 1e9:>9.2f}{row.residual:>10.2g}"
+        + ("" if math.isnan(row.mkl) else f"  MKL {duration(row.mkl)}")
     )
 
 
