@@ -1,8 +1,7 @@
-"""MKL from PyPI (the extra lapax[mkl]) as a third side of a row, through LAPACKE and CBLAS by ctypes.
+"""MKL from PyPI (the extra lapax[mkl]) as a third side of a row: LAPACKE and CBLAS by ctypes.
 
 Its answer is judged by `info` alone. The operands are column-major; what a routine overwrites is
-copied within the time, and a loop in Python calls it per matrix, which tells on small
-matrices: hence SMALLEST. Real dtypes only.
+copied within the time, and a loop in Python calls it per matrix: hence SMALLEST. Real dtypes only.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from lapax._bench.rows import Row
 from lapax._checks.equations import Array
 
 SMALLEST = 64
-"""The least n: a Cholesky factorisation of that order takes longer than the loop around it."""
+"""The least n: the loop costs 3.4 µs a call, a Cholesky factorisation of order 64 in it 9.5 µs in
+all (Emerald Rapids, f64); below, the loop would be most of the time."""
 
 COLUMN, LEFT, LOWER, NOT_UNIT = 102, 141, 122, 131
 """Codes of CBLAS and LAPACKE."""
