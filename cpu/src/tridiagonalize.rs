@@ -9,6 +9,7 @@ use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::householder::{Reflector, dot, reflector};
+use crate::lanes::{self, for_each_group};
 use crate::normal_range::{largest_part, power_near_reciprocal};
 use crate::scalar::{is_single, nanoseconds, narrow, widen};
 use crate::schur::DOUBLE_ORDER;
@@ -19,6 +20,8 @@ use crate::{Error, InOut, Scalar, Threads, Uplo};
 const PANEL: usize = 32;
 /// The order up to which a Hermitian update is computed as a full product, of which half is used.
 const PRODUCT_ORDER: usize = 64;
+/// The order up to which a batch goes through lanes.
+const LANES_ORDER: usize = 32;
 
 /// Reduces each n × n Hermitian matrix of a batch to tridiagonal form, A = Q·T·Qᴴ.
 ///
@@ -51,7 +54,21 @@ pub fn sytrd<T: Scalar>(
     );
     let products = n.saturating_mul(n).saturating_mul(n);
     let arch = Arch::new();
-    if is_single::<T>() && n <= DOUBLE_ORDER {
+    let double = is_single::<T>() && n <= DOUBLE_ORDER;
+    if lanes::pay(batch, n, LANES_ORDER) {
+        let single = |a: &mut [T], d: &mut [T::Real], e: &mut [T::Real], tau: &mut [T]| {
+            Whole::new(uplo, n).reduce(uplo, (a, d, e, tau), arch);
+        };
+        let kernel = lanes::sytrd::Reduce { n, uplo, single };
+        let work = nanoseconds::<T>(products);
+        if double {
+            for_each_group::<T::Double, _>(batch, operands, work, threads, &kernel);
+        } else {
+            for_each_group::<T, _>(batch, operands, work, threads, &kernel);
+        }
+        return Ok(());
+    }
+    if double {
         let work = nanoseconds::<T::Double>(products);
         for_each(
             batch,

@@ -138,7 +138,7 @@ fn prepare<S: Simd, X: Lane<S>>(
 
 /// A = Q·T·Qᴴ from the lower triangle; reflector j is left below the subdiagonal of column j.
 #[inline(always)]
-fn tridiagonalize<S: Simd, X: Lane<S>>(
+pub(super) fn tridiagonalize<S: Simd, X: Lane<S>>(
     simd: S,
     a: &mut [Reg<S, X>],
     d: &mut [Reg<S, Vector<S, X::Real>>],

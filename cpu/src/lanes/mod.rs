@@ -24,6 +24,7 @@ mod row_tests;
 mod scaling;
 pub(crate) mod svd;
 mod svd_bidiagonal;
+pub(crate) mod sytrd;
 #[cfg(test)]
 mod tests;
 mod tile;
@@ -32,6 +33,7 @@ pub(crate) mod triangular;
 pub(crate) mod tridiagonal;
 #[allow(unreachable_pub, reason = "the public trait Scalar names them")]
 mod vector;
+mod wide;
 
 use lapax_core::{Batched, Threads, for_each_part};
 use pulp::{Arch, Simd, WithSimd};

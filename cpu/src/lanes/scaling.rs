@@ -38,21 +38,46 @@ impl<S: Simd, X: Lane<S>> Extent<S, X> {
         simd: S,
         a: &mut [Reg<S, X>],
     ) -> (Mask<S, X::Real>, Vector<S, X::Real>) {
+        let scaling = self.scaling(simd);
+        scaling.apply(simd, a);
+        (scaling.failed, scaling.powers)
+    }
+
+    /// What brings norms near 1.
+    #[inline(always)]
+    pub(crate) fn scaling(self, simd: S) -> Scaling<S, X> {
         let splat = |x| Vector::<S, X::Real>::splat(simd, x);
-        let (zero, one) = (splat(X::Real::ZERO), splat(X::Real::ONE));
+        let one = splat(X::Real::ONE);
         let failed = self.not_finite.is_nan();
         let near = splat(X::Real::SMALL).less_or_equal(self.largest);
         let near = near.and(self.largest.less_or_equal(splat(X::Real::ONE / X::Real::SMALL)));
         if near.and(failed.not()).all() {
-            return (failed, one);
+            return Scaling { failed, powers: one, needed: false };
         }
         let lanes = numbers(self.largest).map(power_near_reciprocal);
         let far = Vector::choose(near, one, Vector::read(simd, &lanes));
-        let powers = Vector::choose(failed, one, far);
-        for x in a.chunks_exact_mut(X::PARTS) {
-            let scaled = X::load(simd, x, 0).scale(powers);
-            X::choose(failed, X::from_real(zero), scaled).store(x, 0);
+        Scaling { failed, powers: Vector::choose(failed, one, far), needed: true }
+    }
+}
+
+/// The matrices that are not finite, and the powers of two for the others.
+pub(crate) struct Scaling<S: Simd, X: Lane<S>> {
+    pub(crate) failed: Mask<S, X::Real>,
+    pub(crate) powers: Vector<S, X::Real>,
+    needed: bool,
+}
+
+impl<S: Simd, X: Lane<S>> Scaling<S, X> {
+    /// Scales elements, and makes those of matrices that are not finite zero.
+    #[inline(always)]
+    pub(crate) fn apply(&self, simd: S, a: &mut [Reg<S, X>]) {
+        if !self.needed {
+            return;
         }
-        (failed, powers)
+        let zero = X::from_real(Vector::splat(simd, X::Real::ZERO));
+        for x in a.chunks_exact_mut(X::PARTS) {
+            let scaled = X::load(simd, x, 0).scale(self.powers);
+            X::choose(self.failed, zero, scaled).store(x, 0);
+        }
     }
 }

@@ -39,6 +39,7 @@ macro_rules! for_each_scalar {
 pub(super) use for_each_scalar;
 
 for_each_scalar!(lu, cholesky, triangular, qr, eigh, svd, tridiagonal);
+mod reductions;
 mod svd_bidiagonal;
 
 /// A kind of register.
