@@ -13,6 +13,7 @@ use pulp::{Arch, Simd, WithSimd};
 
 use crate::hessenberg_columns::{FormQ, Reduce};
 use crate::householder::{BlockScratch, Factor, dot, reflector};
+use crate::lanes::{self, for_each_group};
 use crate::scalar::{nan, nanoseconds};
 use crate::simd::sub_scaled;
 use crate::{Error, InOut, Scalar, Threads};
@@ -21,6 +22,8 @@ use crate::{Error, InOut, Scalar, Threads};
 const PANEL: usize = 32;
 /// The order up to which columns are reduced one by one.
 const UNBLOCKED: usize = 96;
+/// The order up to which a batch goes through lanes.
+const LANES_ORDER: usize = 32;
 
 /// Reduces each n × n matrix of a batch, in place.
 ///
@@ -50,6 +53,11 @@ pub fn gehrd<T: Scalar>(
         ItemsMut::new("info", batch, &[], info)?,
     );
     let products = n.saturating_mul(n).saturating_mul(n).saturating_mul(2);
+    if lanes::pay(batch, n, LANES_ORDER) {
+        let kernel = lanes::hessenberg::Reduce { n, active: low - 1..high };
+        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        return Ok(());
+    }
     let arch = Arch::new();
     let scratch = || Scratch::new(n);
     for_each(

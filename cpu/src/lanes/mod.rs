@@ -12,6 +12,7 @@ mod dqds;
 mod dqds_shift;
 pub(crate) mod eigh;
 pub(crate) mod explicit_qr;
+pub(crate) mod hessenberg;
 mod implicit_ql;
 mod jacobi;
 pub(crate) mod lu;

@@ -1,8 +1,8 @@
-//! Reductions to tridiagonal form, multiplied together again.
+//! Reductions to tridiagonal and to Hessenberg form, multiplied together again.
 
 use super::*;
 
-for_each_scalar!(sytrd);
+for_each_scalar!(sytrd, gehrd);
 
 /// A = Q·T·Qᴴ from LAPACK's storage, with what is not in the triangle left as it was.
 fn sytrd<T: Scalar>() {
@@ -109,6 +109,74 @@ fn is_tridiagonal_form<T: Scalar>(
             }
         }
     }
+}
+
+/// A = Q·H·Qᴴ for all of A and for a part of it, and NaN where it is not finite.
+fn gehrd<T: Scalar>() {
+    let orders = [(1, 0..1), (2, 0..2), (3, 0..3), (4, 1..4), (7, 0..7), (8, 2..7), (16, 0..16)];
+    let orders = orders.into_iter().chain([(9, 4..5), (32, 0..32)]);
+    for ((n, active), batch) in orders.flat_map(|n| BATCHES.map(|b| (n.clone(), b))) {
+        let mut a = random::<T>(n * n * batch);
+        for (p, x) in a.iter_mut().enumerate() {
+            let (i, j) = (p % n, p / n % n);
+            if i > j && (j < active.start || i >= active.end) {
+                *x = T::ZERO;
+            }
+        }
+        if batch > 7 {
+            a[7 * n * n] = T::from_real(T::Real::from_f64(f64::INFINITY));
+        }
+        for level in Level::available() {
+            let what = format!("{n}, {active:?}, batch {batch}, {level:?}");
+            let (mut h, mut tau) = (vec![T::ONE; a.len()], vec![T::ONE; (n - 1) * batch]);
+            let mut info = vec![7; batch];
+            let in_out = InOut { src: Some(&a[..]), dst: &mut h[..] };
+            let operands = (
+                ItemsInOut::new("a", batch, &[n, n], in_out).unwrap(),
+                ItemsMut::new("tau", batch, &[n - 1], &mut tau).unwrap(),
+                ItemsMut::new("info", batch, &[], &mut info).unwrap(),
+            );
+            let kernel = crate::lanes::hessenberg::Reduce { n, active: active.clone() };
+            level.run::<T, _>(batch, operands, &kernel);
+            assert_eq!(info, vec![0; batch], "{what}");
+            for b in 0..batch {
+                let part = b * n * n..(b + 1) * n * n;
+                let (a, h, tau) = (&a[part.clone()], &h[part], &tau[b * (n - 1)..][..n - 1]);
+                if b == 7 {
+                    assert!(h.iter().chain(tau).all(|x| x.is_nan()), "{what}");
+                } else {
+                    is_hessenberg_form(active.clone(), a, h, tau, &what);
+                }
+            }
+        }
+    }
+}
+
+fn is_hessenberg_form<T: Scalar>(
+    active: std::ops::Range<usize>,
+    a: &[T],
+    h: &[T],
+    tau: &[T],
+    what: &str,
+) {
+    let n = tau.len() + 1;
+    let below = |p: usize| p % n > p / n + 1;
+    let mut product: Vec<T> =
+        h.iter().enumerate().map(|(p, &x)| if below(p) { T::ZERO } else { x }).collect();
+    for j in (0..n - 1).rev() {
+        if !active.contains(&j) || j + 1 >= active.end {
+            assert_eq!(tau[j], T::ZERO, "{what}");
+            continue;
+        }
+        let vector = |i: usize| match i.cmp(&(j + 1)) {
+            std::cmp::Ordering::Equal => T::ONE,
+            std::cmp::Ordering::Greater if i < active.end => h[j * n + i],
+            _ => T::ZERO,
+        };
+        let v: Vec<T> = (0..n).map(vector).collect();
+        reflect_both(&mut product, n, &v, tau[j]);
+    }
+    close(&product, a, n, what);
 }
 
 /// B ← H·B·Hᴴ with H = I − tau·v·vᴴ.

@@ -1,0 +1,135 @@
+//! Reduction of a small matrix to Hessenberg form in each lane, in LAPACK's storage.
+
+use std::ops::Range;
+
+use lapax_core::{InOut, ItemsInOut, ItemsMut, Scalar as _};
+use pulp::Simd;
+
+use super::reflector::{reflect_columns, reflector};
+use super::scaling::Extent;
+use super::tile::{pack, unpack};
+use super::{Kernel, Lane, Order, Reg, Shape, Tile, Vector};
+use crate::Scalar;
+use crate::scalar::nan;
+
+/// Reduces the rows and columns `active` of a group; what is not finite becomes NaN (xGEHRD).
+pub(crate) struct Reduce {
+    pub(crate) n: usize,
+    pub(crate) active: Range<usize>,
+}
+
+/// A tile of matrices and one of their taus.
+pub(crate) struct Tiles<R> {
+    a: Tile<R>,
+    tau: Tile<R>,
+}
+
+impl<T: Scalar> Kernel<T, (ItemsInOut<'_, T>, ItemsMut<'_, T>, ItemsMut<'_, i32>)> for Reduce {
+    type Scratch = Tiles<T::Real>;
+
+    fn scratch(&self, lanes: usize) -> Tiles<T::Real> {
+        Tiles { a: Tile::new::<T>(self.n * self.n, lanes), tau: Tile::new::<T>(self.n, lanes) }
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        scratch: &mut Tiles<T::Real>,
+        (a, tau, info): (ItemsInOut<'_, T>, ItemsMut<'_, T>, ItemsMut<'_, i32>),
+        count: usize,
+    ) {
+        let n = self.n;
+        let InOut { src, dst } = a.into_in_out();
+        let parts = <T::Lane<S> as Lane<S>>::PARTS;
+        let a = &mut scratch.a.registers::<S>()[..n * n * parts];
+        let taus = &mut scratch.tau.registers::<S>()[..(n - 1) * parts];
+        let square = Shape { m: n, n, order: Order::Column };
+        pack(simd, src.unwrap_or(dst), count, square, a);
+        let mut extent = Extent::<S, T::Lane<S>>::new(simd);
+        for x in a.chunks_exact(parts) {
+            extent.add(T::Lane::<S>::load(simd, x, 0));
+        }
+        reduce::<S, T::Lane<S>>(simd, a, n, self.active.clone(), taus);
+        let failed = extent.scaling(simd).failed;
+        if failed.any() {
+            let nan = T::Lane::<S>::splat(simd, nan());
+            for x in a.chunks_exact_mut(parts).chain(taus.chunks_exact_mut(parts)) {
+                T::Lane::<S>::choose(failed, nan, Lane::<S>::load(simd, x, 0)).store(x, 0);
+            }
+        }
+        unpack(simd, a, count, square, dst);
+        if n > 1 {
+            let column = Shape { m: n - 1, n: 1, order: Order::Column };
+            unpack(simd, taus, count, column, tau.into_data());
+        }
+        info.into_data().fill(0);
+    }
+}
+
+/// Reduces a tile in place, column by column.
+#[inline(always)]
+fn reduce<S: Simd, X: Lane<S>>(
+    simd: S,
+    a: &mut [Reg<S, X>],
+    n: usize,
+    active: Range<usize>,
+    taus: &mut [Reg<S, X>],
+) {
+    let stride = n * X::PARTS;
+    let zero = X::from_real(Vector::splat(simd, X::Real::ZERO));
+    for tau in taus.chunks_exact_mut(X::PARTS) {
+        zero.store(tau, 0);
+    }
+    let end = active.end;
+    for k in active.start..end.saturating_sub(1) {
+        let (left, right) = a.split_at_mut((k + 1) * stride);
+        let column = &mut left[k * stride..k * stride + end * X::PARTS];
+        let (head, tail) = column[(k + 1) * X::PARTS..].split_at_mut(X::PARTS);
+        let (beta, tau) = reflector(simd, X::load(simd, head, 0), tail);
+        X::from_real(beta).store(head, 0);
+        tau.store(taus, k);
+        // A ← A·H, four rows at a time, then A ← Hᴴ·A.
+        let columns = &mut right[..(end - k - 1) * stride];
+        let fours = end - end % 4;
+        for row in (0..fours).step_by(4) {
+            reflect_rows::<S, X, 4>(simd, tau, tail, columns, stride, row);
+        }
+        for row in fours..end {
+            reflect_rows::<S, X, 1>(simd, tau, tail, columns, stride, row);
+        }
+        reflect_columns::<S, X>(simd, tau.conj(), tail, right, stride, k + 1);
+    }
+}
+
+/// N rows from `row` on ← rows·(I − tau·v·vᴴ); `tail` is v after its leading one.
+#[inline(always)]
+fn reflect_rows<S: Simd, X: Lane<S>, const N: usize>(
+    simd: S,
+    tau: X,
+    tail: &[Reg<S, X>],
+    columns: &mut [Reg<S, X>],
+    stride: usize,
+    row: usize,
+) {
+    let (first, others) = columns.split_at_mut(stride);
+    let rows = row * X::PARTS..(row + N) * X::PARTS;
+    let first = &mut first[rows.clone()];
+    let mut sums: [X; N] = std::array::from_fn(|i| X::load(simd, first, i));
+    for (column, v) in others.chunks_exact(stride).zip(tail.chunks_exact(X::PARTS)) {
+        let (column, v) = (&column[rows.clone()], X::load(simd, v, 0));
+        for (i, sum) in sums.iter_mut().enumerate() {
+            *sum = sum.add_mul(X::load(simd, column, i), v);
+        }
+    }
+    for (i, sum) in sums.iter_mut().enumerate() {
+        *sum = *sum * tau;
+        (X::load(simd, first, i) - *sum).store(first, i);
+    }
+    for (column, v) in others.chunks_exact_mut(stride).zip(tail.chunks_exact(X::PARTS)) {
+        let (column, v) = (&mut column[rows.clone()], X::load(simd, v, 0).conj());
+        for (i, sum) in sums.iter().enumerate() {
+            X::load(simd, column, i).sub_mul(*sum, v).store(column, i);
+        }
+    }
+}
