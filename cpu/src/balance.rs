@@ -28,6 +28,12 @@ impl<T: Scalar> Balance<T> {
         Self { active: 0..n, swaps: vec![0; n], scale: vec![T::Real::ONE; n] }
     }
 
+    /// Without a permutation, with a scaling from elsewhere.
+    pub(crate) fn set_scale(&mut self, scale: &[T::Real]) {
+        self.active = 0..scale.len();
+        self.scale.copy_from_slice(scale);
+    }
+
     /// Permutes A so that what has eigenvalues to be found is as small as it can be.
     pub(crate) fn permute(&mut self, a: &mut [T], n: usize) {
         self.active = 0..n;

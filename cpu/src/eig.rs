@@ -8,10 +8,14 @@ use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{Items, ItemsMut, Scalar as _, for_each, index_fits_i32};
 use pulp::Arch;
 
-use crate::balance::{Scaling, norm};
+use crate::balance::{Balance, Scaling, norm};
 use crate::eigenvectors::{Which, eigenvectors, width};
+use crate::lanes::eig::{Finish, Form, Results};
+use crate::lanes::{self, for_each_group};
 use crate::scalar::{is_single, nan, narrow, widen};
-use crate::schur::{self, DOUBLE_ORDER, Eigenvalues, cost, eigenvalues, schur_form};
+use crate::schur::{
+    self, DOUBLE_ORDER, Eigenvalues, LANES_ORDER, cost, eigenvalues, lanes_cost, schur_form,
+};
 use crate::{Error, Scalar, Threads, Vectors};
 
 /// The results of [`geev`].
@@ -53,77 +57,97 @@ pub fn geev<T: Scalar>(
         ItemsMut::new("info", batch, &[], results.info)?,
     );
     let arch = Arch::new();
-    let (left, right) = (left == Vectors::Wanted, right == Vectors::Wanted);
-    if is_single::<T>() && n <= DOUBLE_ORDER {
-        for_each(
-            batch,
-            operands,
-            cost::<T::Double>(n),
-            threads,
-            || Double::<T>::new(n, imaginary, left || right),
-            |scratch, (a, w, wi, vl, vr, info)| {
-                let vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
-                info[0] = scratch.decompose(a, [w, wi], vectors, arch);
-            },
-        );
+    let wanted = [left, right].map(|vectors| vectors == Vectors::Wanted);
+    let any = wanted.contains(&true);
+    let double = || Double::<T>::new(n, imaginary, wanted, arch);
+    if lanes::pay(batch, n, LANES_ORDER) {
+        let kernel = lanes::eig::Decompose { n, vectors: any, finish: double };
+        for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
+    } else if is_single::<T>() && n <= DOUBLE_ORDER {
+        let cost = cost::<T::Double>(n);
+        for_each(batch, operands, cost, threads, double, |scratch, (a, w, wi, vl, vr, info)| {
+            info[0] = scratch.single(a, ([w, wi], [vl, vr]));
+        });
     } else {
-        for_each(
-            batch,
-            operands,
-            cost::<T>(n),
-            threads,
-            || Scratch::new(n, left || right),
-            |scratch, (a, w, wi, vl, vr, info)| {
-                let vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
-                info[0] = decompose(a, [w, wi], vectors, scratch, arch);
-            },
-        );
+        let scratch = || Scratch::new(n, any);
+        let cost = cost::<T>(n);
+        for_each(batch, operands, cost, threads, scratch, |scratch, (a, w, wi, vl, vr, info)| {
+            let [left, right] = wanted;
+            let vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
+            info[0] = decompose(a, [w, wi], vectors, scratch, arch);
+        });
     }
     Ok(())
 }
 
-/// Decomposes in double precision what is single.
+/// Decomposes in double precision: what is single, and what lanes do.
 struct Double<T: Scalar> {
     scratch: Scratch<T::Double>,
     a: Vec<T::Double>,
     /// The eigenvalues.
     w: [Vec<T::Double>; 2],
-    /// Left and right eigenvectors.
+    /// Left and right eigenvectors, and which are asked for.
     vectors: [Vec<<T::Double as lapax_core::Scalar>::Complex>; 2],
+    wanted: [bool; 2],
+    arch: Arch,
 }
 
 impl<T: Scalar> Double<T> {
     /// For matrices of order n, whose eigenvalues have so many imaginary parts of their own.
-    fn new(n: usize, imaginary: usize, vectors: bool) -> Self {
+    fn new(n: usize, imaginary: usize, wanted: [bool; 2], arch: Arch) -> Self {
         Self {
-            scratch: Scratch::new(n, vectors),
+            scratch: Scratch::new(n, wanted.contains(&true)),
             a: vec![T::Double::ZERO; n * n],
             w: [n, imaginary].map(|len| vec![T::Double::ZERO; len]),
-            vectors: [n * n; 2].map(|len| vec![lapax_core::Scalar::ZERO; len]),
+            vectors: wanted
+                .map(|wanted| vec![lapax_core::Scalar::ZERO; if wanted { n * n } else { 0 }]),
+            wanted,
+            arch,
         }
     }
 
-    /// Decomposes one matrix; returns its `info`.
-    fn decompose(
-        &mut self,
-        a: &[T],
-        w: [&mut [T]; 2],
-        vectors: [(Which, bool, &mut [T::Complex]); 2],
-        arch: Arch,
-    ) -> i32 {
-        widen(&mut self.a, a);
-        let [left, right] = &mut self.vectors;
-        let results = vectors.each_ref().map(|&(which, wanted, _)| (which, wanted));
-        let results = [(results[0], left), (results[1], right)];
-        let results = results.map(|((which, wanted), v)| (which, wanted, &mut v[..]));
-        let double_w = self.w.each_mut().map(|w| &mut w[..]);
-        let info = decompose(&self.a, double_w, results, &mut self.scratch, arch);
+    /// Writes the results in the precision that is asked for.
+    fn round(&self, (w, vectors): Results<'_, T>) {
         for (w, double) in w.into_iter().zip(&self.w) {
             narrow(w, double);
         }
-        for ((_, _, v), double) in vectors.into_iter().zip(&self.vectors) {
+        for (v, double) in vectors.into_iter().zip(&self.vectors) {
+            v[double.len()..].fill(T::Complex::ZERO);
             narrow(v, double);
         }
+    }
+}
+
+impl<T: Scalar> Finish<T, T::Double> for Double<T> {
+    fn finish(&mut self, form: Form<'_, T::Double>, results: Results<'_, T>) {
+        let Form { t, z, scale, factor } = form;
+        let n = scale.len();
+        let [w, wi] = self.w.each_mut().map(|w| &mut w[..]);
+        eigenvalues(t, n, w, wi);
+        for w in [w, wi].into_iter().flatten() {
+            *w = w.unscale(factor);
+        }
+        self.scratch.schur.balance.set_scale(scale);
+        let [left, right] = &mut self.vectors;
+        let Scratch { schur, substitution, .. } = &mut self.scratch;
+        for (which, wanted, v) in
+            [(Which::Left, self.wanted[0], left), (Which::Right, self.wanted[1], right)]
+        {
+            if wanted {
+                substitution.vectors(which, (t, z), &schur.balance, v, self.arch);
+            }
+        }
+        self.round(results);
+    }
+
+    fn single(&mut self, a: &[T], results: Results<'_, T>) -> i32 {
+        widen(&mut self.a, a);
+        let [left, right] = &mut self.vectors;
+        let vectors =
+            [(Which::Left, self.wanted[0], &mut left[..]), (Which::Right, self.wanted[1], right)];
+        let w = self.w.each_mut().map(|w| &mut w[..]);
+        let info = decompose(&self.a, w, vectors, &mut self.scratch, self.arch);
+        self.round(results);
         info
     }
 }
@@ -158,8 +182,12 @@ struct Scratch<T: Scalar> {
     schur: schur::Scratch<T>,
     /// The matrix, and T.
     t: Vec<T>,
-    /// Z, the eigenvectors of T, and their product.
     z: Vec<T>,
+    substitution: Substitution<T>,
+}
+
+/// What vectors are computed in: the eigenvectors of T, and their products with Z.
+struct Substitution<T: Scalar> {
     x: Vec<T>,
     product: Vec<T>,
     sizes: Vec<T::Real>,
@@ -169,13 +197,12 @@ impl<T: Scalar> Scratch<T> {
     /// For matrices of order n, with vectors or without.
     fn new(n: usize, vectors: bool) -> Self {
         let zeros = || vec![T::ZERO; if vectors { n * n } else { 0 }];
+        let sizes = vec![T::Real::ZERO; n];
         Self {
             schur: schur::Scratch::new(n),
             t: vec![T::ZERO; n * n],
             z: zeros(),
-            x: zeros(),
-            product: zeros(),
-            sizes: vec![T::Real::ZERO; n],
+            substitution: Substitution { x: zeros(), product: zeros(), sizes },
         }
     }
 }
@@ -193,7 +220,7 @@ fn factor<T: Scalar>(
     if n == 0 {
         return Ok(());
     }
-    let Scratch { schur, t, z, x, product, sizes } = scratch;
+    let Scratch { schur, t, z, substitution } = scratch;
     let any = vectors.iter().any(|(_, wanted, _)| *wanted);
     t.copy_from_slice(a);
     let scaling = Scaling::apply(t);
@@ -205,15 +232,32 @@ fn factor<T: Scalar>(
     scaling.undo(w);
     scaling.undo(wi);
     for (which, wanted, v) in vectors {
-        if !*wanted {
+        if *wanted {
+            substitution.vectors(*which, (t, z), &schur.balance, v, arch);
+        } else {
             v.fill(T::Complex::ZERO);
-            continue;
         }
-        eigenvectors(*which, t, n, x, sizes, arch);
-        multiply(*which, z, x, product, n);
+    }
+    Ok(())
+}
+
+impl<T: Scalar> Substitution<T> {
+    /// The vectors of a matrix from the Schur form (T, Z) of the balanced one.
+    fn vectors(
+        &mut self,
+        which: Which,
+        (t, z): (&[T], &[T]),
+        balance: &Balance<T>,
+        v: &mut [T::Complex],
+        arch: Arch,
+    ) {
+        let Self { x, product, sizes } = self;
+        let n = sizes.len();
+        eigenvectors(which, t, n, x, sizes, arch);
+        multiply(which, z, x, product, n);
         match which {
-            Which::Left => schur.balance.undo_left(product, n),
-            Which::Right => schur.balance.undo_right(product, n),
+            Which::Left => balance.undo_left(product, n),
+            Which::Right => balance.undo_right(product, n),
         }
         let mut j = 0;
         while j < n {
@@ -223,7 +267,6 @@ fn factor<T: Scalar>(
             j += width;
         }
     }
-    Ok(())
 }
 
 /// Z·X, where the X of right eigenvectors has nothing below its diagonal blocks, and that of left

@@ -141,6 +141,11 @@ pub fn tridiagonal_solve_perturbed<T: Scalar>(
     if nrhs == 0 {
         return Ok(());
     }
+    if lanes::pay(batch, m, LANES_ROWS) {
+        let kernel = lanes::perturbed::Solve { m, nrhs, quotient: perturbed_quotient::<T> };
+        for_each_group::<T, _>(batch, operands, 10 * m * (nrhs + 1), threads, &kernel);
+        return Ok(());
+    }
     for_each(
         batch,
         operands,
@@ -315,7 +320,7 @@ impl<T: Scalar> Upper<T> {
 }
 
 /// rhs / pivot with the pivot moved away from zero until the quotient is finite.
-fn perturbed_quotient<T: Scalar>(mut rhs: T, mut pivot: T, least: T::Real) -> T {
+pub(crate) fn perturbed_quotient<T: Scalar>(mut rhs: T, mut pivot: T, least: T::Real) -> T {
     let (one, small) = (T::Real::ONE, T::Real::SAFE_MIN);
     let large = one / small;
     let mut perturbation = least * pivot.re().signum();

@@ -8,9 +8,8 @@ use std::ops::Range;
 
 use pulp::Simd;
 
-use super::dqds::row;
 use super::rotations::rotate;
-use super::{Lane, LaneReal, Mask, Vector};
+use super::{Lane, LaneReal, Mask, Vector, row};
 
 /// Steps per singular value after which a lane counts as not converged; two are usual.
 const STEPS: usize = 30;

@@ -6,11 +6,10 @@
 //! "An implementation of the dqds algorithm" (LAPACK working note 155). Each lane has a block of its
 //! own, from row `first` to row `end`; a row that lies in no lane's block is not visited.
 
-use lapax_core::Real;
 use pulp::Simd;
 
 use super::dqds_shift::{TRAIL, Trail, negligible, pair, retreat, shift};
-use super::{Lane, LaneReal, Mask, Vector};
+use super::{Lane, LaneReal, Mask, Vector, row};
 
 /// Sweeps per value after which a lane counts as not converged; two to three are usual.
 const SWEEPS: usize = 30;
@@ -295,10 +294,4 @@ impl<S: Simd, R: LaneReal> Dqds<'_, S, R> {
             state.sigma = Vector::choose(here, shift, state.sigma);
         }
     }
-}
-
-/// A row number as a real number.
-#[inline(always)]
-pub(crate) fn row<R: Real>(i: usize) -> R {
-    R::from_f64(f64::from(u32::try_from(i).unwrap_or(u32::MAX)))
 }

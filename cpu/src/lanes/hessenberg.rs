@@ -69,7 +69,7 @@ impl<T: Scalar> Kernel<T, (ItemsInOut<'_, T>, ItemsMut<'_, T>, ItemsMut<'_, i32>
 
 /// Reduces a tile in place, column by column.
 #[inline(always)]
-fn reduce<S: Simd, X: Lane<S>>(
+pub(super) fn reduce<S: Simd, X: Lane<S>>(
     simd: S,
     a: &mut [Reg<S, X>],
     n: usize,

@@ -7,22 +7,29 @@
 
 mod bidiagonal;
 mod bidiagonal_qr;
+mod blocks;
 pub(crate) mod cholesky;
 mod dqds;
 mod dqds_shift;
+pub(crate) mod eig;
 pub(crate) mod eigh;
 pub(crate) mod explicit_qr;
+mod francis;
 pub(crate) mod hessenberg;
 mod implicit_ql;
 mod jacobi;
 pub(crate) mod lu;
 pub(crate) mod lu_solve;
+pub(crate) mod perturbed;
 pub(crate) mod qr;
 mod reflector;
 mod rotations;
 #[cfg(test)]
 mod row_tests;
 mod scaling;
+pub(crate) mod schur;
+mod single_shift;
+mod standard;
 pub(crate) mod svd;
 mod svd_bidiagonal;
 pub(crate) mod sytrd;
@@ -135,6 +142,12 @@ pub(crate) fn numbers<S: Simd, R: LaneReal>(x: Vector<S, R>) -> [R; MAX_LANES] {
 pub(crate) fn flags<S: Simd, R: LaneReal>(simd: S, mask: Mask<S, R>) -> [bool; MAX_LANES] {
     let splat = |x| Vector::<S, R>::splat(simd, x);
     numbers(Vector::choose(mask, splat(R::ONE), splat(R::ZERO))).map(|x| x == R::ONE)
+}
+
+/// A row number as a real number, which is what lanes count with.
+#[inline(always)]
+pub(crate) fn row<R: LaneReal>(i: usize) -> R {
+    R::from_f64(f64::from(u32::try_from(i).unwrap_or(u32::MAX)))
 }
 
 /// The count that a lane holds as a real number: of rows or of steps.

@@ -39,7 +39,9 @@ macro_rules! for_each_scalar {
 pub(super) use for_each_scalar;
 
 for_each_scalar!(lu, cholesky, triangular, qr, eigh, svd, tridiagonal);
+mod perturbed;
 mod reductions;
+mod schur;
 mod svd_bidiagonal;
 
 /// A kind of register.

@@ -68,7 +68,7 @@ macro_rules! lane_real {
     (
         $real:ident, [$root:expr, $low:expr, $high:expr, $up:expr, $down:expr, $small:expr], $reg:ident, $mask:ident, $lanes:ident, $registers:ident, $register:ident,
         $splat:ident $add:ident $sub:ident $mul:ident $div:ident $mul_add:ident $sub_mul:ident
-        $neg:ident $abs:ident $sqrt:ident $and_bits:ident $or_bits:ident
+        $sqrt:ident $and_bits:ident $or_bits:ident $xor_bits:ident
         $less:ident $less_or_equal:ident $equal:ident $select:ident
         $and:ident $or:ident $not:ident $first_true:ident
     ) => {
@@ -124,11 +124,12 @@ macro_rules! lane_real {
             }
             #[inline(always)]
             fn neg<S: Simd>(simd: S, a: S::$reg) -> S::$reg {
-                simd.$neg(a)
+                simd.$xor_bits(simd.$splat(-0.0), a)
             }
             #[inline(always)]
             fn abs<S: Simd>(simd: S, a: S::$reg) -> S::$reg {
-                simd.$abs(a)
+                // Pulp's own is a call in large functions.
+                simd.$and_bits(simd.$splat($real::from_bits($real::to_bits(-0.0) - 1)), a)
             }
             #[inline(always)]
             fn sqrt<S: Simd>(simd: S, a: S::$reg) -> S::$reg {
@@ -136,7 +137,10 @@ macro_rules! lane_real {
             }
             #[inline(always)]
             fn with_sign<S: Simd>(simd: S, a: S::$reg, sign: S::$reg) -> S::$reg {
-                simd.$or_bits(simd.$abs(a), simd.$and_bits(simd.$splat(-0.0), sign))
+                simd.$or_bits(
+                    <Self as LaneReal>::abs(simd, a),
+                    simd.$and_bits(simd.$splat(-0.0), sign),
+                )
             }
             #[inline(always)]
             fn less<S: Simd>(simd: S, a: S::$reg, b: S::$reg) -> S::$mask {
@@ -187,14 +191,14 @@ const fn power_f64(e: i64) -> f64 {
 lane_real!(
     f32, [power_f32(-62), power_f32(-78), power_f32(120), power_f32(96), power_f32(-70), power_f32(-4)], f32s, m32s, F32_LANES, as_mut_simd_f32s, as_simd_f32s,
     splat_f32s add_f32s sub_f32s mul_f32s div_f32s mul_add_e_f32s negate_mul_add_e_f32s
-    neg_f32s abs_f32s sqrt_f32s and_f32s or_f32s
+    sqrt_f32s and_f32s or_f32s xor_f32s
     less_than_f32s less_than_or_equal_f32s equal_f32s select_f32s
     and_m32s or_m32s not_m32s first_true_m32s
 );
 lane_real!(
     f64, [power_f64(-510), power_f64(-916), power_f64(1000), power_f64(900), power_f64(-600), power_f64(-200)], f64s, m64s, F64_LANES, as_mut_simd_f64s, as_simd_f64s,
     splat_f64s add_f64s sub_f64s mul_f64s div_f64s mul_add_e_f64s negate_mul_add_e_f64s
-    neg_f64s abs_f64s sqrt_f64s and_f64s or_f64s
+    sqrt_f64s and_f64s or_f64s xor_f64s
     less_than_f64s less_than_or_equal_f64s equal_f64s select_f64s
     and_m64s or_m64s not_m64s first_true_m64s
 );
@@ -398,6 +402,8 @@ pub trait Lane<S: Simd>:
     fn load(simd: S, tile: &[Reg<S, Self>], at: usize) -> Self;
     fn store(self, tile: &mut [Reg<S, Self>], at: usize);
     fn from_real(re: Vector<S, Self::Real>) -> Self;
+    /// A real number is its real part alone.
+    fn from_parts(re: Vector<S, Self::Real>, im: Vector<S, Self::Real>) -> Self;
     fn re(self) -> Vector<S, Self::Real>;
     /// Zero for a real number.
     fn im(self) -> Vector<S, Self::Real>;
@@ -442,6 +448,10 @@ impl<S: Simd, R: LaneReal> Lane<S> for Vector<S, R> {
     }
     #[inline(always)]
     fn from_real(re: Self) -> Self {
+        re
+    }
+    #[inline(always)]
+    fn from_parts(re: Self, _: Self) -> Self {
         re
     }
     #[inline(always)]
@@ -566,6 +576,10 @@ where
     #[inline(always)]
     fn from_real(re: Vector<S, R>) -> Self {
         Self { re, im: Vector::splat(re.simd, R::ZERO) }
+    }
+    #[inline(always)]
+    fn from_parts(re: Vector<S, R>, im: Vector<S, R>) -> Self {
+        Self { re, im }
     }
     #[inline(always)]
     fn re(self) -> Vector<S, R> {

@@ -1,0 +1,148 @@
+//! Where the QR iteration of each lane stands: its unreduced block of a Hessenberg matrix.
+
+use pulp::Simd;
+
+use super::{Lane, LaneReal, Mask, Reg, Vector, row};
+
+/// Sweeps per row after which a lane counts as not converged; about three are usual.
+const SWEEPS: usize = 30;
+/// The fewest rows that are reckoned with.
+const FEWEST: usize = 10;
+/// After so many sweeps without progress one takes exceptional shifts, from the top of the block and
+/// from its bottom by turns.
+const PATIENCE: [usize; 2] = [10, 20];
+
+/// How many sweeps a matrix of order n has.
+pub(super) fn budget(n: usize) -> usize {
+    SWEEPS * n.max(FEWEST)
+}
+
+/// The block of each lane.
+#[derive(Clone, Copy)]
+pub(super) struct Block<S: Simd, R: LaneReal> {
+    pub(super) first: Vector<S, R>,
+    /// Its last row; below zero where all is done.
+    pub(super) last: Vector<S, R>,
+    /// Sweeps since it lost a row.
+    stalled: Vector<S, R>,
+    /// A rounding of the largest element.
+    rounding: Vector<S, R>,
+}
+
+impl<S: Simd, R: LaneReal> Block<S, R> {
+    /// All of a matrix of order n, at first.
+    #[inline(always)]
+    pub(super) fn new<X: Lane<S, Real = R>>(simd: S, h: &[Reg<S, X>], n: usize) -> Self {
+        let zero = Vector::splat(simd, R::ZERO);
+        let mut largest = zero;
+        for x in h.chunks_exact(X::PARTS) {
+            largest = X::load(simd, x, 0).abs1().max(largest);
+        }
+        let rounding = largest * Vector::splat(simd, R::EPSILON);
+        Self { first: zero, last: Vector::splat(simd, row(n - 1)), stalled: zero, rounding }
+    }
+
+    /// The lanes with work left.
+    #[inline(always)]
+    pub(super) fn active(&self, simd: S) -> Mask<S, R> {
+        Vector::splat(simd, R::ZERO).less(self.last)
+    }
+
+    /// From the first row of any active block to the last one: both included.
+    #[inline(always)]
+    pub(super) fn rows(&self, simd: S, active: Mask<S, R>, n: usize) -> (usize, usize) {
+        let (mut first, mut last) = (0, n - 1);
+        let at = |i| Vector::<S, R>::splat(simd, row(i));
+        while first + 1 < last && !active.and(self.first.less(at(first + 1))).any() {
+            first += 1;
+        }
+        while last > first + 1 && !active.and(at(last - 1).less(self.last)).any() {
+            last -= 1;
+        }
+        (first, last)
+    }
+
+    /// The lanes whose next sweep takes exceptional shifts from the top, and from the bottom.
+    #[inline(always)]
+    pub(super) fn exceptional(&self, simd: S) -> [Mask<S, R>; 2] {
+        PATIENCE.map(|many| self.stalled.equal(Vector::splat(simd, row(many))))
+    }
+
+    /// Drops what is negligible below the diagonal, and leaves blocks of up to `width` rows behind.
+    /// Returns the last 2 × 2 block of each lane: row by row.
+    ///
+    /// An element is neglected by the criterion of Ahues and Tisseur (LAPACK Working Note 122, 1997);
+    /// a block that has lost its patience neglects roundings of the largest element, as there may be
+    /// no others beside diagonal elements that are zero but for roundings.
+    #[inline(always)]
+    pub(super) fn split<X: Lane<S, Real = R>>(
+        &mut self,
+        simd: S,
+        h: &mut [Reg<S, X>],
+        n: usize,
+        width: usize,
+    ) -> [X; 4] {
+        let splat = |x| Vector::<S, R>::splat(simd, x);
+        let (zero, one) = (splat(R::ZERO), splat(R::ONE));
+        let nothing = X::from_real(zero);
+        let ulp = splat(R::EPSILON + R::EPSILON);
+        let floor = splat(R::SAFE_MIN / (R::EPSILON * R::EPSILON));
+        let patient = self.stalled.less(splat(row(PATIENCE[0])));
+        let floor = Vector::choose(patient, floor, self.rounding.max(floor));
+        let wide = splat(row(width - 1));
+        let before = self.last;
+        let mut found = zero.less(zero);
+        let mut corner = [nothing; 4];
+        for i in (1..n).rev() {
+            let at = splat(row(i));
+            let load = |i: usize, j: usize| X::load(simd, h, i + j * n);
+            let (above, beside) = (load(i - 1, i - 1), load(i - 1, i));
+            let (below, here) = (load(i, i - 1), load(i, i));
+            let ends = at.equal(self.last);
+            for (corner, x) in corner.iter_mut().zip([above, beside, below, here]) {
+                *corner = X::choose(ends, x, *corner);
+            }
+            let sub = below.abs1();
+            let mut size = above.abs1() + here.abs1();
+            if size.equal(zero).any() {
+                let mut around = zero;
+                if i >= 2 {
+                    around = around + load(i - 1, i - 2).abs1();
+                }
+                if i + 1 < n {
+                    around = around + load(i + 1, i).abs1();
+                }
+                size = Vector::choose(size.equal(zero), around, size);
+            }
+            let tiny = sub.less_or_equal(floor);
+            let mut small = sub.less_or_equal(ulp * size).or(tiny);
+            if !small.any() {
+                continue;
+            }
+            let (ab, ba) = sorted(sub, beside.abs1());
+            let (aa, bb) = sorted(here.abs1(), (above - here).abs1());
+            small = small.and((ba * ab).less_or_equal(ulp * (bb * aa)).or(tiny));
+            X::choose(small, nothing, below).store(h, i + (i - 1) * n);
+            let begins = small.and(found.not()).and(at.less_or_equal(self.last));
+            let closes = begins.and(self.last.less_or_equal(at + wide));
+            self.last = Vector::choose(closes, at - one, self.last);
+            let opens = begins.and(closes.not());
+            self.first = Vector::choose(opens, at, self.first);
+            found = found.or(opens);
+        }
+        let top = found.not();
+        self.first = Vector::choose(top, zero, self.first);
+        let closes = top.and(self.last.less_or_equal(wide));
+        self.last = Vector::choose(closes, -one, self.last);
+        let again = before.equal(self.last).and(self.stalled.less(splat(row(PATIENCE[1]))));
+        self.stalled = Vector::choose(again, self.stalled + one, one);
+        corner
+    }
+}
+
+/// The larger, and the smaller.
+#[inline(always)]
+fn sorted<S: Simd, R: LaneReal>(x: Vector<S, R>, y: Vector<S, R>) -> (Vector<S, R>, Vector<S, R>) {
+    let less = x.less(y);
+    (Vector::choose(less, y, x), Vector::choose(less, x, y))
+}
