@@ -26,6 +26,32 @@ impl<'f> Context<'f> {
         Context { api, context, call: PhantomData }
     }
 
+    pub(crate) fn api(&self) -> *const sys::XLA_FFI_Api {
+        self.api
+    }
+
+    pub(crate) fn raw(&self) -> *mut sys::XLA_FFI_InvokeContext {
+        self.context
+    }
+
+    /// A function of the host's table, whose slots end at `end` where they reach so far.
+    ///
+    /// # Safety
+    /// `read` reads slots that end at `end` or before.
+    pub(crate) unsafe fn slot<F>(
+        &self,
+        end: usize,
+        read: impl FnOnce(&sys::XLA_FFI_Api) -> Option<F>,
+    ) -> Option<F> {
+        // SAFETY: a non-null table is readable up to its struct_size, and the caller reads no more.
+        unsafe {
+            let there = !self.api.is_null()
+                && !self.context.is_null()
+                && sys::reaches((*self.api).struct_size, end);
+            if there { read(&*self.api) } else { None }
+        }
+    }
+
     /// The host's thread pool; of one thread where the host has none.
     ///
     /// It ends with the call, not with `'f`: nothing can be queued after the handler has returned.

@@ -1,6 +1,6 @@
 //! Errors of a handler, and their way into XLA.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fmt;
 use std::mem::offset_of;
 
@@ -111,6 +111,37 @@ impl Error {
         // the message.
         unsafe { create(&raw mut args) }
     }
+}
+
+/// The text of an error that the host made.
+///
+/// # Safety
+/// `api` is the host's function table, and the error came from it.
+pub(crate) unsafe fn message(
+    api: *const sys::XLA_FFI_Api,
+    error: *mut sys::XLA_FFI_Error,
+) -> String {
+    let end = offset_of!(sys::XLA_FFI_Api, XLA_FFI_Error_GetDetails) + size_of::<usize>();
+    // SAFETY: the table is readable up to its struct_size.
+    let get = unsafe {
+        sys::reaches((*api).struct_size, end).then(|| (*api).XLA_FFI_Error_GetDetails).flatten()
+    };
+    let mut args = sys::XLA_FFI_Error_GetDetails_Args {
+        struct_size: struct_size(sys::XLA_FFI_Error_GetDetails_Args_STRUCT_SIZE),
+        extension_start: std::ptr::null_mut(),
+        error,
+        message: std::ptr::null(),
+        errc: 0,
+    };
+    if let Some(get) = get {
+        // SAFETY: the host's function with the struct it asks for.
+        unsafe { get(&raw mut args) };
+    }
+    if args.message.is_null() {
+        return "(no message)".to_owned();
+    }
+    // SAFETY: the host's message is a C string that lives as long as the error.
+    unsafe { CStr::from_ptr(args.message) }.to_string_lossy().into_owned()
 }
 
 /// Destroys an error that the host made.

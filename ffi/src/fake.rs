@@ -26,7 +26,10 @@
 //! assert_eq!((outcome, y), (Ok(()), [-1.0, -2.0]));
 //! ```
 
+mod device;
 mod futures;
+
+pub use device::{limit_scratch, scratch_lent};
 
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
@@ -112,9 +115,11 @@ impl Host {
         (api.api_version.major_version, api.api_version.minor_version) = crate::API_VERSION;
         api.XLA_FFI_Error_Create = Some(error_create);
         api.XLA_FFI_Error_Destroy = Some(error_destroy);
+        api.XLA_FFI_Error_GetDetails = Some(error_message);
         api.XLA_FFI_ThreadPool_Schedule = Some(schedule);
         api.XLA_FFI_ThreadPool_NumThreads = Some(num_threads);
         futures::offer(&mut api);
+        device::offer(&mut api);
         let (waiting, running) = (Mutex::default(), Mutex::default());
         Host { api, pool: Box::new(Pool { threads, mode, waiting, running }) }
     }
@@ -483,6 +488,15 @@ unsafe extern "C" fn error_create(
     let (message, code) = unsafe { (CStr::from_ptr((*args).message), (*args).errc) };
     let message = message.to_string_lossy().into_owned();
     Box::into_raw(Box::new(Failure { code, message })).cast()
+}
+
+unsafe extern "C" fn error_message(args: *mut sys::XLA_FFI_Error_GetDetails_Args) {
+    // A C string per error, kept for the process: tests make few.
+    // SAFETY: the caller's struct with an error of this host.
+    let failure = unsafe { &*(*args).error.cast::<Failure>() };
+    let text = std::ffi::CString::new(failure.message.clone()).unwrap_or_default();
+    // SAFETY: the caller's struct.
+    unsafe { (*args).message = text.into_raw() };
 }
 
 unsafe extern "C" fn error_destroy(args: *mut sys::XLA_FFI_Error_Destroy_Args) {

@@ -237,7 +237,7 @@ impl<'f, T: Element, const R: usize> Raw<'f, T, R> {
     /// Where the elements of `batch` problems of these dimensions start, and how many they are.
     /// None where a slice cannot be so long, or where there is no memory for it.
     #[inline(always)]
-    fn extent(&self, dims: [usize; R], batch: usize) -> Option<(*mut T, usize)> {
+    pub(crate) fn extent(&self, dims: [usize; R], batch: usize) -> Option<(*mut T, usize)> {
         let mut len = batch;
         for dim in dims {
             len = len.checked_mul(dim)?;

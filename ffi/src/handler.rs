@@ -17,6 +17,9 @@ pub trait Handler: 'static {
     /// The target's name, for error messages.
     const NAME: &'static str;
 
+    /// What it promises to the host: flags of `XLA_FFI_Handler_TraitsBits`.
+    const TRAITS: sys::XLA_FFI_Handler_Traits = 0;
+
     /// The calls it accepts. With more than one, the arguments' element types tell which is meant.
     const SIGNATURES: &'static [&'static Signature];
 
@@ -25,6 +28,16 @@ pub trait Handler: 'static {
     /// `'f` lasts until the call is over: until this returns, or until the future that it returns
     /// is resolved.
     fn call<'f>(frame: Frame<'f>, context: &Context<'f>) -> Outcome<'f>;
+
+    /// What is to be done before a program runs that calls this, as loading kernels: the initialize
+    /// stage, which [`initialize`] serves.
+    ///
+    /// # Errors
+    /// Anything that would make the calls fail.
+    fn initialize(context: &Context<'_>) -> Result<(), Error> {
+        let _ = context;
+        Ok(())
+    }
 }
 
 /// What became of a call.
@@ -45,26 +58,13 @@ pub enum Outcome<'f> {
 pub unsafe extern "C" fn execute<H: Handler>(
     frame: *mut sys::XLA_FFI_CallFrame,
 ) -> *mut sys::XLA_FFI_Error {
-    // SAFETY: the fields up to `api` are in every frame that was ever defined.
-    let (size, extension, api) =
-        unsafe { ((*frame).struct_size, (*frame).extension_start, (*frame).api) };
-    if !sys::reaches(size, struct_size(sys::XLA_FFI_CallFrame_STRUCT_SIZE)) {
-        // SAFETY: `api` is the host's.
-        return unsafe { refuse(H::NAME, frame_size_error(size), api) };
-    }
-    // SAFETY: an extension, where there is one, starts with its size and type.
-    if !extension.is_null() && unsafe { (*extension).type_ } == sys::XLA_FFI_Extension_Metadata {
-        // SAFETY: the type says which extension it is.
-        return unsafe { answer_metadata(extension.cast(), api) };
-    }
-    let raw = frame;
-    // SAFETY: the frame is whole (its size was checked) and valid during this call; what it points
-    // to lives until the call is over.
-    let frame = unsafe { Frame::new(&*raw) };
-    if frame.raw().stage != sys::XLA_FFI_ExecutionStage_EXECUTE {
-        // SAFETY: `api` is the host's.
-        return unsafe { refuse(H::NAME, stage_error(frame.raw().stage), api) };
-    }
+    // SAFETY: the caller's promise.
+    let opened = unsafe { open::<H>(frame, sys::XLA_FFI_ExecutionStage_EXECUTE) };
+    let (raw, api) = (frame, opened.1);
+    let frame = match opened.0 {
+        Ok(frame) => frame,
+        Err(answer) => return answer,
+    };
     // SAFETY: `api` and `ctx` are the host's and live during this call.
     let context = unsafe { Context::new(api, frame.raw().ctx) };
     let outcome = panics::catch(|| {
@@ -78,6 +78,58 @@ pub unsafe extern "C" fn execute<H: Handler>(
         // SAFETY: `api` is the host's.
         other => unsafe { failure::<H>(other, frame, api) },
     }
+}
+
+/// The `XLA_FFI_Handler` of `H`'s initialize stage.
+///
+/// # Safety
+/// As for [`execute`].
+pub unsafe extern "C" fn initialize<H: Handler>(
+    frame: *mut sys::XLA_FFI_CallFrame,
+) -> *mut sys::XLA_FFI_Error {
+    // SAFETY: the caller's promise.
+    let (opened, api) = unsafe { open::<H>(frame, sys::XLA_FFI_ExecutionStage_INITIALIZE) };
+    let frame = match opened {
+        Ok(frame) => frame,
+        Err(answer) => return answer,
+    };
+    // SAFETY: `api` and `ctx` are the host's and live during this call.
+    let context = unsafe { Context::new(api, frame.raw().ctx) };
+    let outcome = panics::catch(|| H::initialize(&context));
+    // SAFETY: the frame and `api` are the host's.
+    unsafe { failure::<H>(outcome.map(Outcome::Done), frame, api) }
+}
+
+/// The frame of a call in this stage, or what the entry point answers instead; and the host's table.
+///
+/// # Safety
+/// As for [`execute`].
+#[inline(always)]
+unsafe fn open<'f, H: Handler>(
+    frame: *mut sys::XLA_FFI_CallFrame,
+    stage: sys::XLA_FFI_ExecutionStage,
+) -> (Result<Frame<'f>, *mut sys::XLA_FFI_Error>, *const sys::XLA_FFI_Api) {
+    // SAFETY: the fields up to `api` are in every frame that was ever defined.
+    let (size, extension, api) =
+        unsafe { ((*frame).struct_size, (*frame).extension_start, (*frame).api) };
+    if !sys::reaches(size, struct_size(sys::XLA_FFI_CallFrame_STRUCT_SIZE)) {
+        // SAFETY: `api` is the host's.
+        return (Err(unsafe { refuse(H::NAME, frame_size_error(size), api) }), api);
+    }
+    // SAFETY: an extension, where there is one, starts with its size and type.
+    if !extension.is_null() && unsafe { (*extension).type_ } == sys::XLA_FFI_Extension_Metadata {
+        // SAFETY: the type says which extension it is.
+        return (Err(unsafe { answer_metadata(extension.cast(), api, H::TRAITS) }), api);
+    }
+    // SAFETY: the frame is whole (its size was checked) and valid during this call; what it points
+    // to lives until the call is over.
+    let frame = unsafe { Frame::new(&*frame) };
+    let got = frame.raw().stage;
+    if got != stage {
+        // SAFETY: `api` is the host's.
+        return (Err(unsafe { refuse(H::NAME, stage_error(stage, got), api) }), api);
+    }
+    (Ok(frame), api)
 }
 
 /// Begins what is left of the call, and gives the host a future unless it is over already.
@@ -218,18 +270,19 @@ fn frame_size_error(size: usize) -> Error {
 }
 
 #[cold]
-fn stage_error(stage: sys::XLA_FFI_ExecutionStage) -> Error {
-    let names = ["instantiate", "prepare", "initialize", "execute", "record"];
-    let name = usize::try_from(stage).ok().and_then(|stage| names.get(stage));
-    let name = name.map_or_else(|| format!("stage {stage}"), |name| (*name).to_owned());
-    Error::new(
-        ErrorCode::FailedPrecondition,
-        format!("expected execution stage execute, got {name}"),
-    )
+fn stage_error(expected: sys::XLA_FFI_ExecutionStage, got: sys::XLA_FFI_ExecutionStage) -> Error {
+    let name = |stage: sys::XLA_FFI_ExecutionStage| {
+        let names = ["instantiate", "prepare", "initialize", "execute", "record"];
+        let name = usize::try_from(stage).ok().and_then(|stage| names.get(stage));
+        name.map_or_else(|| format!("stage {stage}"), |name| (*name).to_owned())
+    };
+    let (expected, got) = (name(expected), name(got));
+    let text = format!("expected execution stage {expected}, got {got}");
+    Error::new(ErrorCode::FailedPrecondition, text)
 }
 
-/// Tells the host which API version the handler speaks: the smaller of ours and the host's, so that
-/// no host refuses it as too new. Hosts up to API 0.1 pass no function table here.
+/// Tells the host what the handler promises, and which API version it speaks: the smaller of ours and
+/// the host's, so that no host refuses it as too new. Hosts up to API 0.1 pass no function table here.
 ///
 /// # Safety
 /// The extension is a metadata extension, `api` null or the host's function table.
@@ -237,6 +290,7 @@ fn stage_error(stage: sys::XLA_FFI_ExecutionStage) -> Error {
 unsafe fn answer_metadata(
     extension: *mut sys::XLA_FFI_Metadata_Extension,
     api: *const sys::XLA_FFI_Api,
+    traits: sys::XLA_FFI_Handler_Traits,
 ) -> *mut sys::XLA_FFI_Error {
     let (major, minor) = API_VERSION;
     // SAFETY: a non-null table starts with its version; the metadata is the host's to be filled,
@@ -254,7 +308,7 @@ unsafe fn answer_metadata(
         }
         (*metadata).api_version.major_version = major;
         (*metadata).api_version.minor_version = minor.min(host);
-        (*metadata).traits = 0;
+        (*metadata).traits = traits;
     }
     std::ptr::null_mut()
 }

@@ -50,6 +50,7 @@
 mod check;
 mod context;
 mod data_type;
+mod device;
 mod error;
 #[cfg(feature = "fake")]
 #[allow(clippy::expect_used, reason = "for tests: a wrong test panics")]
@@ -69,11 +70,12 @@ mod value;
 pub use check::{Given, Shape};
 pub use context::Context;
 pub use data_type::{DataType, Element};
+pub use device::{Device, DeviceInOut, DeviceMut, Scratch};
 pub use error::{Error, ErrorCode};
 pub use float_mode::IeeeMode;
 pub use frame::{Attributes, Frame, InOut, Leading, MISSING, Raw};
 pub use future::{CountDown, Future, Promise};
-pub use handler::{Handler, Outcome, execute, infer};
+pub use handler::{Handler, Outcome, execute, infer, initialize};
 pub use pool::ThreadPool;
 pub use signature::{Attr, Call, Code, Dim, Formula, Operand, Requirement, Signature};
 pub use value::{Array, Attribute, Scalar, Value, decode_code};

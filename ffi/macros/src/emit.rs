@@ -30,7 +30,8 @@ pub(crate) fn declaration(declaration: &Declaration) -> Result<TokenStream> {
 }
 
 fn structure(declaration: &Declaration) -> TokenStream {
-    let Declaration { attributes, visibility, name, dims, args, attrs, rets, .. } = declaration;
+    let Declaration { attributes, visibility, device, name, dims, args, attrs, rets, .. } =
+        declaration;
     let generics = with_lifetime(declaration);
     let (_, _, where_clause) = generics.split_for_impl();
     let dims = dims.iter().enumerate().map(|(index, dim)| {
@@ -48,6 +49,9 @@ fn structure(declaration: &Declaration) -> TokenStream {
         |(_, arg)| {
             let (name, element) = (&arg.name, &arg.element);
             let doc = format!("Argument `{}`.", operand_text(declaration, arg));
+            if *device {
+                return quote!(#[doc = #doc] pub #name: ::xla_ffi::Device<'f, #element>);
+            }
             quote!(#[doc = #doc] pub #name: &'f [#element])
         },
     );
@@ -63,10 +67,14 @@ fn structure(declaration: &Declaration) -> TokenStream {
             Some(index) => {
                 let argument = &declaration.args[index].name;
                 let doc = format!("Result `{shape}`, computed from argument `{argument}`.");
-                quote!(#[doc = #doc] pub #name: ::xla_ffi::InOut<'f, #element>)
+                let in_out = format_ident!("{}InOut", if *device { "Device" } else { "" });
+                quote!(#[doc = #doc] pub #name: ::xla_ffi::#in_out<'f, #element>)
             }
             None => {
                 let doc = format!("Result `{shape}`.");
+                if *device {
+                    return quote!(#[doc = #doc] pub #name: ::xla_ffi::DeviceMut<'f, #element>);
+                }
                 quote!(#[doc = #doc] pub #name: &'f mut [#element])
             }
         }
@@ -248,18 +256,23 @@ fn decode(declaration: &Declaration) -> TokenStream {
         let (name, raw) = (&arg.name, format_ident!("arg{index}"));
         shared_by(rets, index).is_none().then(|| {
             let dims = dim_list(declaration, arg);
+            if declaration.device {
+                return quote!(#name: #raw.device(#dims, batch)?);
+            }
             quote!(#name: unsafe { #raw.slice(#dims, batch) }?)
         })
     });
     let ret_fields = rets.iter().enumerate().map(|(index, ret)| {
         let (name, raw) = (&ret.name, format_ident!("ret{index}"));
         let dims = dim_list(declaration, ret);
-        match ret.alias {
-            Some(argument) => {
-                let argument = format_ident!("arg{argument}");
+        let argument = ret.alias.map(|argument| format_ident!("arg{argument}"));
+        match (argument, declaration.device) {
+            (Some(argument), true) => quote!(#name: #raw.device_in_out(#argument, #dims, batch)?),
+            (None, true) => quote!(#name: #raw.device_mut(#dims, batch)?),
+            (Some(argument), false) => {
                 quote!(#name: unsafe { #raw.in_out(#argument, #dims, batch) }?)
             }
-            None => quote!(#name: unsafe { #raw.slice_mut(#dims, batch) }?),
+            (None, false) => quote!(#name: unsafe { #raw.slice_mut(#dims, batch) }?),
         }
     });
     let dim_names = dims.iter().map(|dim| &dim.name);

@@ -1,7 +1,7 @@
 //! The grammar of `signature!`, parsed and checked; nothing here generates code.
 //!
 //! ```text
-//! #[attributes] vis struct Name<T: Bounds> {
+//! #[attributes] vis struct Name<T: Bounds> {           // or: device struct, for a device's memory
 //!     dims    { m, n, k = min(m, n) }
 //!     args    { a: T [m, n] }
 //!     attrs   { uplo: Uplo as u8, size: Option<i32> }
@@ -22,6 +22,8 @@ use syn::{
 pub(crate) struct Declaration {
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) visibility: Visibility,
+    /// Whether the operands lie in a device's memory.
+    pub(crate) device: bool,
     pub(crate) name: Ident,
     pub(crate) generics: Generics,
     pub(crate) dims: Vec<Dim>,
@@ -65,6 +67,10 @@ impl Parse for Declaration {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let attributes = input.call(Attribute::parse_outer)?;
         let visibility = input.parse()?;
+        let place: Option<Ident> = if input.peek(Token![struct]) { None } else { input.parse()? };
+        if let Some(place) = place.as_ref().filter(|place| *place != "device") {
+            return Err(Error::new(place.span(), "expected `struct` or `device struct`"));
+        }
         input.parse::<Token![struct]>()?;
         let name = input.parse()?;
         let generics = input.parse()?;
@@ -74,7 +80,8 @@ impl Parse for Declaration {
         while !body.is_empty() {
             raw.section(&body)?;
         }
-        raw.resolve(attributes, visibility, name, generics)
+        let declaration = raw.resolve(attributes, visibility, name, generics)?;
+        Ok(Declaration { device: place.is_some(), ..declaration })
     }
 }
 
@@ -175,6 +182,7 @@ impl Sections {
         Ok(Declaration {
             attributes,
             visibility,
+            device: false,
             name,
             generics,
             dims,

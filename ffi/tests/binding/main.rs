@@ -3,6 +3,7 @@
 
 mod accepted;
 mod agreement;
+mod device;
 mod futures;
 mod host;
 mod optional;
