@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use std::ptr::NonNull;
 
 use crate::context::Context;
-use crate::error::{Error, ErrorCode, destroy, message, struct_size};
+use crate::error::{Error, ErrorCode, destroy, struct_size, take};
 use crate::frame::Raw;
 use crate::{Element, sys};
 
@@ -165,16 +165,10 @@ impl Context<'_> {
         code: ErrorCode,
         what: &str,
     ) -> Result<(), Error> {
-        if error.is_null() {
-            return Ok(());
-        }
+        let Some(error) = NonNull::new(error) else { return Ok(()) };
         // SAFETY: the error came from this table, and is ours to read and destroy.
-        let text = unsafe {
-            let text = message(self.api(), error);
-            destroy(self.api(), error);
-            text
-        };
-        Err(Error::new(code, format!("{what}: the host says: {text}")))
+        let error = unsafe { take(self.api(), error) };
+        Err(Error::new(code, format!("{what}: the host says: {error}")))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::mem::offset_of;
+use std::ptr::NonNull;
 
 use crate::sys;
 
@@ -43,6 +44,33 @@ pub enum ErrorCode {
     DataLoss = sys::XLA_FFI_Error_Code_DATA_LOSS,
     /// No valid credentials.
     Unauthenticated = sys::XLA_FFI_Error_Code_UNAUTHENTICATED,
+}
+
+impl ErrorCode {
+    /// All of them, in the order of their numbers, which are 1 to 16.
+    pub const ALL: [ErrorCode; 16] = [
+        Self::Cancelled,
+        Self::Unknown,
+        Self::InvalidArgument,
+        Self::DeadlineExceeded,
+        Self::NotFound,
+        Self::AlreadyExists,
+        Self::PermissionDenied,
+        Self::ResourceExhausted,
+        Self::FailedPrecondition,
+        Self::Aborted,
+        Self::OutOfRange,
+        Self::Unimplemented,
+        Self::Internal,
+        Self::Unavailable,
+        Self::DataLoss,
+        Self::Unauthenticated,
+    ];
+
+    /// The code with this number in the C API; None for 0, which is OK, and for unknown ones.
+    pub fn from_code(code: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| *known as u32 == code)
+    }
 }
 
 /// Why a call failed: a status code and a sentence for the user.
@@ -113,35 +141,39 @@ impl Error {
     }
 }
 
-/// The text of an error that the host made.
+/// An error that the host made, as one of ours; destroys the host's.
 ///
 /// # Safety
 /// `api` is the host's function table, and the error came from it.
-pub(crate) unsafe fn message(
+#[cold]
+pub(crate) unsafe fn take(
     api: *const sys::XLA_FFI_Api,
-    error: *mut sys::XLA_FFI_Error,
-) -> String {
+    error: NonNull<sys::XLA_FFI_Error>,
+) -> Error {
     let end = offset_of!(sys::XLA_FFI_Api, XLA_FFI_Error_GetDetails) + size_of::<usize>();
-    // SAFETY: the table is readable up to its struct_size.
-    let get = unsafe {
-        sys::reaches((*api).struct_size, end).then(|| (*api).XLA_FFI_Error_GetDetails).flatten()
-    };
     let mut args = sys::XLA_FFI_Error_GetDetails_Args {
         struct_size: struct_size(sys::XLA_FFI_Error_GetDetails_Args_STRUCT_SIZE),
         extension_start: std::ptr::null_mut(),
-        error,
+        error: error.as_ptr(),
         message: std::ptr::null(),
-        errc: 0,
+        // Hosts before API 0.4 tell the message alone.
+        errc: ErrorCode::Unknown as u32,
     };
-    if let Some(get) = get {
-        // SAFETY: the host's function with the struct it asks for.
-        unsafe { get(&raw mut args) };
+    // SAFETY: the table is readable up to its struct_size; the struct is at least as long as the
+    // host's; the message lives until the error is destroyed.
+    unsafe {
+        let ask = sys::reaches((*api).struct_size, end).then(|| (*api).XLA_FFI_Error_GetDetails);
+        if let Some(ask) = ask.flatten() {
+            ask(&raw mut args);
+        }
+        let message = if args.message.is_null() {
+            "an error of the host without a message".to_owned()
+        } else {
+            CStr::from_ptr(args.message).to_string_lossy().into_owned()
+        };
+        destroy(api, error.as_ptr());
+        Error::new(ErrorCode::from_code(args.errc).unwrap_or(ErrorCode::Unknown), message)
     }
-    if args.message.is_null() {
-        return "(no message)".to_owned();
-    }
-    // SAFETY: the host's message is a C string that lives as long as the error.
-    unsafe { CStr::from_ptr(args.message) }.to_string_lossy().into_owned()
 }
 
 /// Destroys an error that the host made.

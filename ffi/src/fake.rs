@@ -28,10 +28,11 @@
 
 mod device;
 mod futures;
+mod registry;
 
 pub use device::{limit_scratch, scratch_lent};
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::marker::PhantomData;
 use std::sync::Mutex;
 
@@ -65,6 +66,26 @@ pub struct Failure {
     pub code: u32,
     /// The message.
     pub message: String,
+}
+
+/// A failure as the host's error, with its message as C has it.
+struct HostError {
+    failure: Failure,
+    text: CString,
+}
+
+impl Failure {
+    fn into_error(self) -> *mut sys::XLA_FFI_Error {
+        let text = CString::new(self.message.clone()).expect("no NUL in a message");
+        Box::into_raw(Box::new(HostError { failure: self, text })).cast()
+    }
+
+    /// # Safety
+    /// An error of this host that is not used again.
+    unsafe fn from_error(error: *mut sys::XLA_FFI_Error) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { Box::from_raw(error.cast::<HostError>()) }.failure
+    }
 }
 
 /// What a handler says of itself.
@@ -114,12 +135,13 @@ impl Host {
         api.struct_size = size_of::<sys::XLA_FFI_Api>();
         (api.api_version.major_version, api.api_version.minor_version) = crate::API_VERSION;
         api.XLA_FFI_Error_Create = Some(error_create);
+        api.XLA_FFI_Error_GetDetails = Some(error_details);
         api.XLA_FFI_Error_Destroy = Some(error_destroy);
-        api.XLA_FFI_Error_GetDetails = Some(error_message);
         api.XLA_FFI_ThreadPool_Schedule = Some(schedule);
         api.XLA_FFI_ThreadPool_NumThreads = Some(num_threads);
         futures::offer(&mut api);
         device::offer(&mut api);
+        registry::offer(&mut api);
         let (waiting, running) = (Mutex::default(), Mutex::default());
         Host { api, pool: Box::new(Pool { threads, mode, waiting, running }) }
     }
@@ -129,6 +151,16 @@ impl Host {
         self.api.api_version.minor_version = minor;
         self.api.struct_size = table_size;
         self
+    }
+
+    /// The function table, for [`crate::Registry::of_api`]; it lives as long as the host.
+    pub fn api(&self) -> *const sys::XLA_FFI_Api {
+        &raw const *self.api
+    }
+
+    /// The names of what was registered for a platform in any host of this process, in order.
+    pub fn registered(platform: &str) -> Vec<String> {
+        registry::names(platform)
     }
 
     /// Calls a handler.
@@ -185,8 +217,8 @@ impl Host {
             return if answered == 0 { Ok(()) } else { futures::wait(frame.future) };
         }
         assert!(answered == 0, "an error and a future");
-        // SAFETY: errors of this host are boxed failures.
-        Err(*unsafe { Box::from_raw(error.cast::<Failure>()) })
+        // SAFETY: an error of this host, which the handler gives away.
+        Err(unsafe { Failure::from_error(error) })
     }
 
     /// Asks a handler for its metadata, as a host of this API does, or (`api` false) as hosts before
@@ -487,21 +519,20 @@ unsafe extern "C" fn error_create(
     // SAFETY: the caller passes its struct with a C string.
     let (message, code) = unsafe { (CStr::from_ptr((*args).message), (*args).errc) };
     let message = message.to_string_lossy().into_owned();
-    Box::into_raw(Box::new(Failure { code, message })).cast()
+    Failure { code, message }.into_error()
 }
 
-unsafe extern "C" fn error_message(args: *mut sys::XLA_FFI_Error_GetDetails_Args) {
-    // A C string per error, kept for the process: tests make few.
+unsafe extern "C" fn error_details(args: *mut sys::XLA_FFI_Error_GetDetails_Args) {
     // SAFETY: the caller's struct with an error of this host.
-    let failure = unsafe { &*(*args).error.cast::<Failure>() };
-    let text = std::ffi::CString::new(failure.message.clone()).unwrap_or_default();
-    // SAFETY: the caller's struct.
-    unsafe { (*args).message = text.into_raw() };
+    unsafe {
+        let error = &*(*args).error.cast::<HostError>();
+        ((*args).message, (*args).errc) = (error.text.as_ptr(), error.failure.code);
+    }
 }
 
 unsafe extern "C" fn error_destroy(args: *mut sys::XLA_FFI_Error_Destroy_Args) {
     // SAFETY: an error of this host, destroyed once.
-    drop(unsafe { Box::from_raw((*args).error.cast::<Failure>()) });
+    drop(unsafe { Failure::from_error((*args).error) });
 }
 
 unsafe extern "C" fn num_threads(
@@ -529,7 +560,7 @@ unsafe extern "C" fn schedule(
         PoolMode::Refusing => {
             let (code, message) =
                 (sys::XLA_FFI_Error_Code_UNAVAILABLE, "the pool refuses".to_owned());
-            return Box::into_raw(Box::new(Failure { code, message })).cast();
+            return Failure { code, message }.into_error();
         }
     }
     std::ptr::null_mut()

@@ -287,7 +287,7 @@ fn stage_error(expected: sys::XLA_FFI_ExecutionStage, got: sys::XLA_FFI_Executio
 /// # Safety
 /// The extension is a metadata extension, `api` null or the host's function table.
 #[cold]
-unsafe fn answer_metadata(
+pub(crate) unsafe fn answer_metadata(
     extension: *mut sys::XLA_FFI_Metadata_Extension,
     api: *const sys::XLA_FFI_Api,
     traits: sys::XLA_FFI_Handler_Traits,

@@ -48,7 +48,7 @@ unsafe extern "C" fn allocate(
     if args.size > LIMIT.load(SeqCst) {
         let message = format!("out of memory: {} bytes", args.size);
         let code = sys::XLA_FFI_Error_Code_RESOURCE_EXHAUSTED;
-        return Box::into_raw(Box::new(Failure { code, message })).cast();
+        return Failure { code, message }.into_error();
     }
     // What is there is nobody's: no number that a computation could use.
     let memory = vec![u128::MAX; args.size.div_ceil(16)].into_boxed_slice();

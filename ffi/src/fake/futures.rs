@@ -68,7 +68,7 @@ unsafe extern "C" fn set_error(
     args: *mut sys::XLA_FFI_Future_SetError_Args,
 ) -> *mut sys::XLA_FFI_Error {
     // SAFETY: the caller's struct with a future and an error of this host, which it gives away.
-    unsafe { complete((*args).future, Err(*Box::from_raw((*args).error.cast::<Failure>()))) }
+    unsafe { complete((*args).future, Err(Failure::from_error((*args).error))) }
 }
 
 /// # Safety

@@ -18,6 +18,9 @@ pub(crate) fn reaches(struct_size: usize, end: usize) -> bool {
     struct_size >= end
 }
 
+/// The first API minor version whose bundles and registrations have a record stage.
+pub(crate) const RECORD_MINOR: i32 = 4;
+
 /// `XLA_FFI_Handler_Bundle` up to API 0.3: no `record` stage.
 #[repr(C)]
 #[derive(Clone, Copy)]

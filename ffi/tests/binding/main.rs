@@ -12,4 +12,5 @@ mod plan;
 mod pool;
 mod promises;
 mod refused;
+mod registry;
 mod sample;
