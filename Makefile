@@ -62,16 +62,27 @@ bench: build
 
 test: test-rust test-python
 
+# What the programs outside Python run on: a PJRT plugin of PyPI's, and programs exported for it. The
+# stamp holds the plugin's path, or nothing where there is none for this machine.
+out/hosts/.plugin: tests/hosts/programs.py $(VENV)/.tools
+	@mkdir -p out/hosts
+	@if $(PY) $(PIP) install "$$(ls dist/lapax-*.whl)[hosts]" \
+	    && plugin=$$($(PY) -c 'import xla_plugins.xla_cpu_pjrt as it; print(it.__path__[0])'); then \
+	    $(PY) tests/hosts/programs.py out/hosts "$$plugin/xla_cpu_pjrt.so" \
+	        && echo "$$plugin/xla_cpu_pjrt.so" > $@; \
+	else echo "hosts outside Python not tested: no xla-cpu-pjrt for this machine" && : > $@; fi
+
 # jaxlib brings the header, PyPI's libclang the parser, for the test that the ABI is current.
-test-rust: $(VENV)/.tools
+test-rust: $(VENV)/.tools out/hosts/.plugin
 	@test -n "$(REFERENCE)" || echo "LAPACK backend not tested: apt-get install liblapack-dev libblas-dev"
 	XLA_FFI_INCLUDE=$$($(PY) -c 'import jax; print(jax.ffi.include_dir())') \
 	LIBCLANG_PATH=$$($(PY) -c 'import clang, pathlib; print(pathlib.Path(clang.__path__[0], "native"))') \
+	LAPAX_PJRT_PLUGIN=$$(cat out/hosts/.plugin) LAPAX_HOST_PROGRAMS=$(CURDIR)/out/hosts \
 	LAPAX_LAPACK=$(if $(REFERENCE),reference) \
 	    cargo test --workspace --features "$(FEATURES)" --quiet
 
-test-python: $(VENV)/.tools $(OLDEST)/.lapax
-	$(PY) -m pytest tests/jax
+test-python: $(VENV)/.tools $(OLDEST)/.lapax out/hosts/.plugin
+	LAPAX_PJRT_PLUGIN=$$(cat out/hosts/.plugin) $(PY) -m pytest tests/jax
 	$(OLDEST)/bin/python -m pytest tests/jax
 
 # Besides: the accuracy of every family on every backend, with all kinds, conditions, shapes and

@@ -1,6 +1,9 @@
-//! The C exports, for hosts and for Python: the table of targets, shape inference, the CPU backend.
+//! The C exports, for hosts and for Python: the table of targets, registration, shape inference, the
+//! CPU backend. `include/lapax.h` declares them.
 //!
 //! Strings are UTF-8 and end with NUL. Nothing here unwinds into the caller.
+
+mod register;
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::catch_unwind;
@@ -8,6 +11,8 @@ use std::sync::OnceLock;
 
 use serde_json::{Map, Value as Json, json};
 use xla_ffi::{DataType, Element, Error, Given, Operand, Shape, Signature, Value};
+
+pub use register::*;
 
 use crate::backend;
 use crate::table::{Layout, Op, Target, targets};

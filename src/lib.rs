@@ -22,6 +22,8 @@
 pub mod backend;
 pub mod exports;
 mod ops;
+mod registration;
 mod table;
 
+pub use registration::Registration;
 pub use table::{Layout, Op, Platform, Target, ops, targets};

@@ -38,11 +38,27 @@ pub enum Platform {
 }
 
 impl Platform {
+    /// All platforms.
+    pub const ALL: &'static [Self] = &[Self::Cpu];
+
     /// JAX's name.
     pub const fn name(self) -> &'static str {
         match self {
             Platform::Cpu => "cpu",
         }
+    }
+
+    /// XLA's name, under which it looks handlers up.
+    pub const fn xla_name(self) -> &'static str {
+        match self {
+            Platform::Cpu => "Host",
+        }
+    }
+
+    /// The platform of this name, JAX's or XLA's, in letters of any case.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let is = |known: &str| known.eq_ignore_ascii_case(name);
+        Self::ALL.iter().copied().find(|it| is(it.name()) || is(it.xla_name()))
     }
 }
 

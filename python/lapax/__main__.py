@@ -1,12 +1,13 @@
-"""The command line: `python -m lapax targets | doctor | stubs | bench`."""
+"""The command line: `python -m lapax targets | doctor | stubs | bench | export | paths`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from lapax import _doctor, _render
+from lapax import _doctor, _library, _render
 from lapax._table import targets
 
 
@@ -22,6 +23,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _targets(options)
     if options.command == "stubs":
         return _stubs(options)
+    if options.command == "export":
+        return _export(options)
+    if options.command == "paths":
+        return _paths(options)
     return _doctor.run()
 
 
@@ -35,12 +40,70 @@ def _parser() -> argparse.ArgumentParser:
     stubs = commands.add_parser("stubs", help="write ffi.pyi from the table")
     stubs.add_argument("--check", action="store_true", help="only fail where it is not current")
     commands.add_parser("bench", help="time the targets beside jaxlib's", add_help=False)
+    _export_parser(commands.add_parser("export", help="write a program for hosts outside Python"))
+    paths = commands.add_parser("paths", help="print where the library and its C header are")
+    paths.add_argument("--cflags", action="store_true", help="print the C compiler's flags")
+    paths.add_argument("--libs", action="store_true", help="print the linker's flags")
     return parser
+
+
+def _export_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("function", help="such as jax.numpy.linalg.cholesky or module:name")
+    parser.add_argument("args", nargs="+", metavar="dtype[sizes]", help="such as f64[3,5,5]")
+    parser.add_argument("--output", "-o", type=Path, required=True, help="the file to write")
+    parser.add_argument("--platform", choices=["cpu", "cuda"], default="cpu")
+    form = parser.add_mutually_exclusive_group(required=True)
+    form.add_argument(
+        "--plugin", type=Path, help="for the StableHLO version this PJRT plugin reads"
+    )
+    form.add_argument("--stablehlo", metavar="VERSION", help="of this version, such as 1.9.0")
+    form.add_argument("--text", action="store_true", help="as text, which is of no fixed version")
 
 
 def _targets(options: argparse.Namespace) -> int:
     chosen = targets(options.platform)
     print(_render.markdown(chosen) if options.markdown else _render.listing(chosen), end="")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    import jax
+
+    from lapax import _export
+
+    try:
+        shapes = [_export.shape(arg) for arg in options.args]
+        with jax.enable_x64(_export.needs_64_bits(shapes) or jax.config.jax_enable_x64):
+            function = _export.function(options.function)
+            text = _export.program(function, shapes, platform=options.platform)
+        version = options.stablehlo
+        if options.plugin:
+            version = _export.readable_version(options.plugin)
+        code = text.encode() if options.text else _export.portable(text, version)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    options.output.write_bytes(code)
+    form = "text" if options.text else f"StableHLO {version}"
+    print(f"{options.output}: {form}, {len(code)} bytes")
+    return 0
+
+
+def _paths(options: argparse.Namespace) -> int:
+    from lapax import _export
+
+    flags = []
+    if options.cflags:
+        flags.append(_export.compile_flags())
+    if options.libs:
+        flags.append(_export.link_flags())
+    if flags:
+        print(*flags)
+        return 0
+    print(f"library: {_library.path()}")
+    print(f"header:  {_export.INCLUDE / 'lapax.h'}")
+    print(f"cflags:  {_export.compile_flags()}")
+    print(f"libs:    {_export.link_flags()}")
     return 0
 
 

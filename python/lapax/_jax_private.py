@@ -26,8 +26,10 @@ from jax.extend.core import Primitive
 from jax.extend.mlir import ir
 from jax.interpreters import batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
+from jaxlib import _jax
 from jaxlib import xla_client as _xla_client
 from jaxlib.cpu import _lapack
+from jaxlib.mlir.dialects import stablehlo as _stablehlo
 
 Rule = Callable[..., Any]
 
@@ -140,6 +142,23 @@ def programs_by_name() -> dict[Primitive, Callable[[Mapping[str, Any]], bool]]:
             pattern.search(params["exported"].mlir_module_serialized)
         ),
     }
+
+
+def stablehlo_versions() -> tuple[str, str]:
+    """The oldest and the newest StableHLO that jaxlib writes. 0.8.0 – 0.12.0.1."""
+    return _stablehlo.get_minimum_version(), _stablehlo.get_current_version()
+
+
+def stablehlo_of_version(text: str, version: str) -> bytes:
+    """A StableHLO module as a portable artifact of one of `stablehlo_versions`.
+
+    Raises ValueError where the program needs a later one. 0.8.0 – 0.12.0.1: jaxlib._jax.mlir.
+    """
+    try:
+        artifact: bytes = _jax.mlir.serialize_portable_artifact(text, version)
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(f"no program of StableHLO {version}: {error}") from error
+    return artifact
 
 
 class _Renaming(threading.local):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 OVERRIDE = "LAPAX_LIBRARY"
 """Environment variable: the path of a liblapax to use instead of the packaged one."""
 
-_PLACES = ("_native/*", "*")
+_PLACES = ("_native/lapax/*", "*")
 _SUFFIXES = (".so", ".dylib", ".dll")
 
 
@@ -65,7 +65,7 @@ def path() -> Path:
     )
     if not found:
         raise LibraryError(
-            f"liblapax was not found; searched {package / '_native'} and {package}. "
+            f"liblapax was not found; searched {package / '_native' / 'lapax'} and {package}. "
             f"Install lapax with `pip install .`, or set {OVERRIDE} to the library's path"
         )
     return found[0]

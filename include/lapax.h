@@ -1,0 +1,1 @@
+../python/lapax/include/lapax.h

@@ -1,0 +1,96 @@
+/* lapax: linear-algebra targets for XLA programs, in any process that runs XLA.
+ *
+ * Load the library, register its targets in the host once, before the first program is compiled, and
+ * unload neither the library nor the host.
+ *
+ *     char *error = lapax_register_pjrt(GetPjrtApi(), NULL, NULL, NULL);
+ *     if (error) { fprintf(stderr, "%s\n", error); lapax_free(error); }
+ *
+ * Texts are UTF-8 and end with NUL. All functions may be called from any thread.
+ */
+#ifndef LAPAX_H_
+#define LAPAX_H_
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct PJRT_Api;     /* xla/pjrt/c/pjrt_c_api.h */
+struct XLA_FFI_Api;  /* xla/ffi/api/c_api.h */
+
+/* The library's version, "1.2.3". */
+const char *lapax_version(void);
+
+/* Frees a text that this library returned as char *. NULL is allowed. */
+void lapax_free(char *text);
+
+/* ---- Registration --------------------------------------------------------------------------------
+ *
+ * Each returns NULL on success, else a sentence for lapax_free.
+ *
+ * names     NULL for all targets, or names of targets with commas or spaces between them.
+ * platform  NULL for the targets of all platforms, or one: "cpu" ("Host" in XLA).
+ * prefix    NULL, or what comes in front of each registered name.
+ *
+ * To register the same again is harmless. A name that is no target's is an error, and nothing is
+ * registered. Where the host refuses targets, because another handler has the name, the others are
+ * registered, and the sentence says of each refused one why.
+ */
+
+/* In the XLA whose function table this is: xla::ffi::GetXlaFfiApi() in C++. */
+char *lapax_register(const struct XLA_FFI_Api *api, const char *names, const char *platform,
+                     const char *prefix);
+
+/* In a PJRT plugin: what its GetPjrtApi() returned. Plugins from August 2025 on. */
+char *lapax_register_pjrt(const struct PJRT_Api *api, const char *names, const char *platform,
+                          const char *prefix);
+
+/* In an XLA that is linked into this program, or into the loaded library of this name (as dlopen takes
+ * it), and shows the symbol XLA_FFI_GetApi or xla::ffi::GetXlaFfiApi; NULL means the program and what
+ * it loaded globally. On Unix. */
+char *lapax_register_process(const char *library, const char *names, const char *platform,
+                             const char *prefix);
+
+/* ---- The targets ---------------------------------------------------------------------------------*/
+
+typedef struct lapax_target {
+  size_t struct_size;     /* of this struct; later versions append fields */
+  const char *name;       /* under which programs call it */
+  const char *platform;   /* JAX's name: "cpu" is XLA's "Host" */
+  const void *handler;    /* XLA_FFI_Handler * of its execute stage */
+  const char *signature;  /* JSON: op, family, doc, layout, dims, requires, attrs, variants */
+} lapax_target;
+
+/* How many there are, and each of them; NULL past the end. Valid as long as the library is loaded. */
+size_t lapax_target_count(void);
+const lapax_target *lapax_target_at(size_t index);
+
+/* The XLA_FFI_Handler * of one, for hosts that register handlers themselves; NULL where there is no
+ * such target. A NULL platform means the first that has the name. */
+const void *lapax_handler(const char *name, const char *platform);
+
+/* The shapes of a call's results: JSON in, JSON out, for lapax_free.
+ * In:  {"target", "platform", "args": [{"dtype", "shape"}], "attrs": {}, "dims": {}}, where dims has
+ *      the dimensions that no argument fixes.
+ * Out: {"rets": [{"dtype", "shape"}]}, or {"error"} with the sentence of the handler's refusal. */
+char *lapax_infer(const char *request);
+
+/* ---- The CPU backend -----------------------------------------------------------------------------*/
+
+/* Those that are built in: a JSON array of {"name"}; of a LAPACK with "lapack" and "blas", the mapped
+ * files or null, and "integer_bits". For lapax_free. */
+char *lapax_backends(void);
+
+/* The one in force: {"backend"} or {"error"}. For lapax_free. */
+char *lapax_backend(void);
+
+/* Chooses it for all calls that begin afterwards, and answers as lapax_backend does. */
+char *lapax_set_backend(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LAPAX_H_ */

@@ -1,0 +1,113 @@
+"""Programs for hosts outside Python, the paths that C needs, and StableHLO through jaxlib alone."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lapax import _export, _library
+from lapax.__main__ import main
+from programs import run_python
+
+
+def call_targets(text: str) -> set[str]:
+    return set(re.findall(r"custom_call @([\w.]+)", text))
+
+
+def test_export_writes_jaxlibs_names_and_the_version_asked_for(tmp_path):
+    file = tmp_path / "program"
+    command = ["export", "jax.numpy.linalg.solve", "f64[3,5,5]", "f64[3,5,2]", "-o", str(file)]
+    assert main([*command, "--text"]) == 0
+    assert call_targets(file.read_text()) == {"lapack_dgetrf_ffi", "lapack_dtrsm_ffi"}
+    assert "tensor<3x5x5xf64>" in file.read_text()
+    for version in ("1.9.0", "1.12.0"):
+        assert main([*command, "--stablehlo", version]) == 0
+        assert f"StableHLO_v{version}".encode() in file.read_bytes()[:64]
+
+
+def test_export_keeps_lapaxs_own_names(tmp_path):
+    def update(r, w):
+        import lapax
+
+        return lapax.ffi.cholesky_update(r, w)
+
+    shapes = [jax.ShapeDtypeStruct(shape, np.float32) for shape in ((3, 3), (3,))]
+    (name,) = call_targets(_export.program(update, shapes))
+    assert name.removeprefix("lapax.") == "cu_cholesky_update_ffi"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["jax.numpy.nothing", "f32[2]", "--text"], "no function jax.numpy.nothing"),
+        (["jax.numpy", "f32[2]", "--text"], "jax.numpy is not a function"),
+        (["jax.numpy.linalg.inv", "f80[2,2]", "--text"], "expected dtype[sizes], such as"),
+        (["jax.numpy.linalg.inv", "f32[2,2", "--text"], "expected dtype[sizes], such as"),
+        (
+            ["jax.numpy.linalg.inv", "f32[2,2]", "--stablehlo", "one"],
+            "expected a StableHLO version",
+        ),
+        (
+            ["jax.numpy.linalg.inv", "f32[2,2]", "--stablehlo", "99.0.0"],
+            "expected a StableHLO version",
+        ),
+        (["jax.numpy.linalg.inv", "f32[2,2]", "--plugin", __file__], "is no PJRT plugin"),
+    ],
+)
+def test_export_says_what_is_wrong(words, message, tmp_path, capsys):
+    file = tmp_path / "program"
+    assert main(["export", *words, "--output", str(file)]) == 1
+    assert message in capsys.readouterr().err
+    assert not file.exists()
+
+
+def test_a_plugin_states_its_version():
+    plugin = os.environ.get("LAPAX_PJRT_PLUGIN")
+    if not plugin:
+        pytest.skip("no LAPAX_PJRT_PLUGIN; `make test` sets it")
+    assert re.fullmatch(r"1\.\d+\.\d+", _export.readable_version(pathlib.Path(plugin)))
+
+
+def test_paths(capsys):
+    assert main(["paths"]) == 0
+    lines = dict(line.split(":", 1) for line in capsys.readouterr().out.splitlines())
+    assert pathlib.Path(lines["library"].strip()) == _library.path()
+    header = pathlib.Path(lines["header"].strip())
+    assert "lapax_register_pjrt" in header.read_text()
+    assert main(["paths", "--cflags", "--libs"]) == 0
+    flags = capsys.readouterr().out.split()
+    assert flags[0] == f"-I{header.parent}"
+    assert f"-L{_library.path().resolve().parent}" in flags
+
+
+def test_raw_stablehlo_through_jaxlib_without_jax():
+    """jaxlib compiles and runs StableHLO text whose calls lapax serves; jax is not imported."""
+    text = _export.program(jnp.linalg.cholesky, [jax.ShapeDtypeStruct((2, 3, 3), np.float32)])
+    code = f"""
+import ctypes, sys
+import numpy as np
+from jaxlib import _jax, xla_client
+library = ctypes.CDLL({str(_library.path())!r})
+library.lapax_handler.restype = ctypes.c_void_p
+capsule = ctypes.pythonapi.PyCapsule_New
+capsule.restype = ctypes.py_object
+capsule.argtypes = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p
+name = b"lapack_spotrf_ffi"
+handler = capsule(library.lapax_handler(name, b"cpu"), b"xla._CUSTOM_CALL_TARGET", None)
+xla_client.register_custom_call_target(name.decode(), handler, platform="cpu", api_version=1)
+backend = xla_client.make_cpu_client()
+device = backend.local_devices()[:1]
+program = backend.compile_and_load({text!r}, device, xla_client.CompileOptions())
+a = np.array([[[4, 2, 0], [2, 5, 1], [0, 1, 3]]] * 2, np.float32)
+x = _jax.dlpack_managed_tensor_to_buffer(a.__dlpack__(), device[0], None)
+(l,) = program.execute([x])
+l = l._single_device_array_to_np_array_did_copy()[0]
+print(np.abs(l @ l.swapaxes(1, 2) - a).max() < 1e-5, "jax" in sys.modules)
+"""
+    assert run_python(code) == "True False\n"
