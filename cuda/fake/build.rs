@@ -1,0 +1,84 @@
+//! Compiles the kernels for the host, on the emulator, and libraries of NVIDIA's names whose functions
+//! jump to wherever `src/libraries.rs` says.
+//!
+//! LAPAX_EMULATOR_SANITIZE = thread | address builds the kernels with that sanitizer.
+#![allow(clippy::expect_used, reason = "a build script fails where it stands, with its message")]
+
+use std::env;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=LAPAX_EMULATOR_SANITIZE");
+    for path in ["build.rs", "emulator", "symbols", "../kernels"] {
+        println!("cargo:rerun-if-changed={path}");
+    }
+    kernels();
+    libraries();
+}
+
+fn kernels() {
+    let mut build = cc::Build::new();
+    build.cpp(true).std("c++20").opt_level(2).include("emulator").warnings_into_errors(true);
+    build.flag("-Wno-unknown-pragmas");
+    if let Ok(sanitizer) = env::var("LAPAX_EMULATOR_SANITIZE") {
+        build.flag(format!("-fsanitize={sanitizer}")).flag("-g").flag("-fno-omit-frame-pointer");
+        println!("cargo:rustc-link-lib={}", if sanitizer == "thread" { "tsan" } else { "asan" });
+    }
+    let mut on_emulator = build.clone();
+    on_emulator.flag("-include").flag("emulator.h").flag("-x").flag("c++");
+    for file in files(Path::new("../kernels"), "cu") {
+        on_emulator.file(file);
+    }
+    on_emulator.link_lib_modifier("+whole-archive").compile("lapax_kernels");
+    build.file("emulator/emulator.cpp").compile("lapax_emulator");
+}
+
+/// For each `symbols/*.txt`, whose first line is a soname and whose others are functions: a shared
+/// library where function i jumps to the address in slot i of the table `lapax_fake_table`.
+fn libraries() {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets it");
+    for list in files(Path::new("symbols"), "txt") {
+        let text = std::fs::read_to_string(&list).expect("a list of symbols");
+        let mut lines = text.lines();
+        let soname = lines.next().expect("the soname");
+        let mut assembly = String::new();
+        for (index, symbol) in lines.enumerate() {
+            let jump = match arch.as_str() {
+                "x86_64" => format!("jmp *slots+{}(%rip)", 8 * index),
+                "aarch64" => format!(
+                    "adrp x16, slots\n add x16, x16, :lo12:slots\n \
+                     ldr x16, [x16, #{}]\n br x16",
+                    8 * index
+                ),
+                other => panic!("say here how {other} jumps"),
+            };
+            let _ = write!(
+                assembly,
+                ".globl {symbol}\n.type {symbol},%function\n{symbol}:\n {jump}\n.size {symbol},.-{symbol}\n"
+            );
+        }
+        let bytes = 8 * text.lines().count();
+        let source = out.join(format!("{soname}.s"));
+        let table = format!(
+            ".bss\n.balign 16\n.globl lapax_fake_table\n.type lapax_fake_table,%object\n\
+             lapax_fake_table:\nslots:\n.zero {bytes}\n.size lapax_fake_table,{bytes}\n\
+             .section .note.GNU-stack,\"\",%progbits\n"
+        );
+        std::fs::write(&source, format!(".text\n{assembly}{table}")).expect("OUT_DIR is writable");
+        let mut command = cc::Build::new().opt_level(0).get_compiler().to_command();
+        command.arg("-shared").arg("-nostdlib").arg(format!("-Wl,-soname,{soname},-Bsymbolic"));
+        let status = command.arg(&source).arg("-o").arg(out.join(soname)).status();
+        assert!(status.expect("the compiler runs").success(), "{command:?} failed");
+    }
+    println!("cargo:rustc-env=LAPAX_FAKE_FOLDER={}", out.display());
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder of this package");
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.retain(|file| file.extension().is_some_and(|it| it == extension));
+    files.sort();
+    files
+}

@@ -1,0 +1,10 @@
+//! Own kernels on the emulator, through the whole path that a GPU would take: plan, driver, launch.
+//! What they compute is compared with lapax-cpu's results.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail where it stands")]
+
+mod device;
+mod random;
+
+mod cholesky_update;
+mod lu_pivots;
+mod tridiagonal;

@@ -1,0 +1,87 @@
+//! Tridiagonal systems: as lapax-cpu's, which computes in the same order.
+
+use lapax_core::{Real as _, Serial};
+use lapax_cuda::tridiagonal;
+use lapax_cuda_fake::driver;
+use num_complex::Complex;
+
+use crate::device::{SEEDS, device, gpu, input, output, succeeds};
+use crate::random::{Number, Random, distance};
+
+fn check_perturbed<T: Number>(random: &mut Random, batch: usize, m: usize, nrhs: usize) {
+    let mut diagonals: [Vec<T>; 3] = std::array::from_fn(|_| random.scalars(batch * m));
+    // Rows of other sizes; a system that is singular; one whose pivots vanish.
+    let tiny = T::Real::from_f64(1e-20);
+    diagonals[1].iter_mut().step_by(5).for_each(|d| *d = d.scale(tiny));
+    if batch > 1 {
+        diagonals.iter_mut().for_each(|d| d[..m].fill(T::ZERO));
+        diagonals[0][m..2 * m].fill(T::ZERO);
+        diagonals[1][m..2 * m].fill(T::ZERO);
+    }
+    let b: Vec<T> = random.scalars(batch * m * nrhs);
+    let [dl, d, du] = &diagonals;
+    let mut expected = vec![T::ZERO; b.len()];
+    let a = [&dl[..], &d[..], &du[..]];
+    lapax_cpu::tridiagonal::tridiagonal_solve_perturbed(
+        batch,
+        m,
+        nrhs,
+        a,
+        &b,
+        &mut expected,
+        &Serial,
+    )
+    .unwrap();
+    let mut x = vec![T::ZERO; b.len()];
+    let a = a.map(input);
+    succeeds(tridiagonal::tridiagonal_solve_perturbed(
+        &gpu(),
+        batch,
+        m,
+        nrhs,
+        a,
+        input(&b),
+        output(&mut x),
+    ));
+    // Column by column: their sizes differ by many orders.
+    for (x, expected) in x.chunks_exact(m).zip(expected.chunks_exact(m)) {
+        assert!(expected.iter().all(|x| x.is_finite()));
+        let ratio = distance(x, expected);
+        assert!(ratio < 1e6, "batch {batch}, m {m}, nrhs {nrhs}: {ratio}");
+    }
+}
+
+fn check_all<T: Number>() {
+    let Some(_device) = device() else { return };
+    let mut random = Random(4);
+    for seed in SEEDS {
+        driver::state().seed = seed;
+        for m in [1, 2, 3, 17] {
+            for (batch, nrhs) in [(1, 1), (3, 1), (40, 1), (2, 3), (3, 33), (1, 70)] {
+                check_perturbed::<T>(&mut random, batch, m, nrhs);
+            }
+        }
+    }
+    // More systems than a grid has lanes.
+    check_perturbed::<T>(&mut random, 20_000, 2, 1);
+}
+
+#[test]
+fn perturbed_as_on_the_cpu_f32() {
+    check_all::<f32>();
+}
+
+#[test]
+fn perturbed_as_on_the_cpu_f64() {
+    check_all::<f64>();
+}
+
+#[test]
+fn perturbed_as_on_the_cpu_c64() {
+    check_all::<Complex<f32>>();
+}
+
+#[test]
+fn perturbed_as_on_the_cpu_c128() {
+    check_all::<Complex<f64>>();
+}
