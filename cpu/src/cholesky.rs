@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{ItemsInOut, ItemsMut, Real, Scalar as _, for_each, index_fits_i32};
+use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::lanes::{self, Order, for_each_group};
@@ -40,6 +41,7 @@ const PRODUCT_ORDER: usize = 64;
 /// # Errors
 /// Where n exceeds `i32`, in which `info` counts, or a slice has another length than the
 /// dimensions say.
+#[per_scalar]
 pub fn potrf<T: Scalar>(
     uplo: Uplo,
     batch: usize,
@@ -84,6 +86,7 @@ pub fn potrf<T: Scalar>(
 ///
 /// # Errors
 /// As [`potrf`].
+#[per_scalar]
 pub fn cholesky<T: Scalar>(
     mean: bool,
     batch: usize,

@@ -6,6 +6,7 @@
 
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{Items, ItemsMut, Scalar as _, for_each, index_fits_i32};
+use lapax_cpu_macros::per_scalar;
 use pulp::Arch;
 
 use crate::balance::{Balance, Scaling, norm};
@@ -37,6 +38,7 @@ pub struct Eigen<'a, T: Scalar> {
 /// # Errors
 /// Where n exceeds `i32`, in which `info` counts, or a slice has another length than the
 /// dimensions say.
+#[per_scalar]
 pub fn geev<T: Scalar>(
     left: Vectors,
     right: Vectors,

@@ -4,6 +4,7 @@
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::{MatMut, MatRef};
 use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each, index_fits_i32};
+use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::divide_and_conquer::{DivideAndConquer, EIGEN_ORDER, is_eigensystem, memory};
@@ -40,6 +41,7 @@ const LANES_ORDER: usize = 32;
 /// Where n exceeds `i32`, in which `info` counts, or a slice has another length than the
 /// dimensions say.
 #[allow(clippy::too_many_arguments, reason = "LAPACK's arguments, less the leading dimensions")]
+#[per_scalar]
 pub fn syevd<T: DivideAndConquer>(
     job: Vectors,
     uplo: Uplo,

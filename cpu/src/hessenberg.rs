@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{ItemsInOut, ItemsMut, for_each};
+use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::hessenberg_columns::{FormQ, Reduce};
@@ -36,6 +37,7 @@ const LANES_ORDER: usize = 32;
 /// Where `low` and `high` are no range of an n × n matrix (n = 0: 1 and 0), or a slice has another
 /// length than the dimensions say.
 #[allow(clippy::too_many_arguments, reason = "they are LAPACK's")]
+#[per_scalar]
 pub fn gehrd<T: Scalar>(
     batch: usize,
     n: usize,

@@ -6,6 +6,7 @@
 
 use faer::{Conj, MatMut, MatRef};
 use lapax_core::{Items, ItemsInOut, ItemsMut, for_each, index_fits_i32};
+use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::lanes::lu::Output;
@@ -40,6 +41,7 @@ const LANES_ORDER: usize = 16;
 /// # Errors
 /// Where m exceeds `i32`, in which pivots are counted, or a slice has another length than the
 /// dimensions say.
+#[per_scalar]
 pub fn getrf<T: Scalar>(
     batch: usize,
     m: usize,
@@ -92,6 +94,7 @@ pub fn getrf<T: Scalar>(
 ///
 /// # Errors
 /// As [`getrf`].
+#[per_scalar]
 pub fn lu<T: Scalar>(
     batch: usize,
     m: usize,
@@ -124,6 +127,7 @@ pub fn lu<T: Scalar>(
 /// # Errors
 /// Where a slice has another length than the dimensions say.
 #[allow(clippy::too_many_arguments, reason = "the operands of the routine, and its sizes")]
+#[per_scalar]
 pub fn lu_solve<T: Scalar>(
     trans: Trans,
     batch: usize,

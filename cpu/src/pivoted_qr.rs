@@ -6,6 +6,7 @@
 //! LAPACK Working Note 176).
 
 use lapax_core::{ItemsInOut, ItemsMut, Scalar as _, for_each, index_fits_i32};
+use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::householder::{BlockScratch, Factor, Reflector, norm, reflect_column, reflector};
@@ -30,6 +31,7 @@ const SMALL: usize = 64;
 /// # Errors
 /// Where n exceeds `i32`, in which columns are counted, or a slice has another length than the
 /// dimensions say.
+#[per_scalar]
 pub fn geqp3<T: Scalar>(
     batch: usize,
     m: usize,

@@ -7,6 +7,7 @@
 
 use faer::{MatMut, MatRef};
 use lapax_core::{Items, ItemsInOut, ItemsMut, for_each};
+use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::householder::{BlockScratch, Reflector, reflect_column, reflector};
@@ -41,6 +42,7 @@ pub(crate) const LANES_ORDER: usize = 32;
 ///
 /// # Errors
 /// Where a slice has another length than the dimensions say.
+#[per_scalar]
 pub fn geqrf<T: Scalar>(
     batch: usize,
     m: usize,
@@ -76,6 +78,7 @@ pub fn geqrf<T: Scalar>(
 ///
 /// # Errors
 /// Where c is neither, or a slice has another length than the dimensions say.
+#[per_scalar]
 pub fn qr<T: Scalar>(
     batch: usize,
     (m, n, c): (usize, usize, usize),

@@ -2,6 +2,7 @@
 
 use faer::{MatMut, MatRef};
 use lapax_core::{Items, ItemsInOut, for_each};
+use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::householder::{BlockScratch, Factor, reflect_column};
@@ -22,6 +23,7 @@ const FEW: usize = 8;
 ///
 /// # Errors
 /// Where m < n or n < t, or a slice has another length than the dimensions say.
+#[per_scalar]
 pub fn orgqr<T: Scalar>(
     batch: usize,
     m: usize,
@@ -60,6 +62,7 @@ pub fn orgqr<T: Scalar>(
 /// # Errors
 /// Where r < t or p < t, or a slice has another length than the dimensions say.
 #[allow(clippy::too_many_arguments, reason = "they are LAPACK's")]
+#[per_scalar]
 pub fn ormqr<T: Scalar>(
     side: Side,
     factor: Factor,

@@ -5,6 +5,7 @@
 //! diagonal element ± i·√|b|·√|c|.
 
 use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each, index_fits_i32};
+use lapax_cpu_macros::per_scalar;
 use pulp::Arch;
 
 use crate::balance::{Balance, Scaling};
@@ -64,6 +65,7 @@ impl<'a, T: Scalar> Eigenvalues<'a, T> {
 /// Where n exceeds `i32`, in which `info` counts, or a slice has another length than the
 /// dimensions say.
 #[allow(clippy::too_many_arguments, reason = "they are LAPACK's")]
+#[per_scalar]
 pub fn gees<T: Scalar>(
     vectors: Vectors,
     batch: usize,

@@ -5,6 +5,7 @@
 
 use faer::MatMut;
 use lapax_core::{ItemsInOut, ItemsMut, Real as _, for_each, index_fits_i32};
+use lapax_cpu_macros::per_scalar;
 use pulp::Arch;
 
 use crate::divide_and_conquer::DivideAndConquer;
@@ -78,6 +79,7 @@ pub struct Svd<'a, T: Scalar> {
 /// # Errors
 /// Where m or n exceeds `i32`, in which `info` counts, or a slice has another length than the
 /// dimensions say.
+#[per_scalar]
 pub fn gesdd<T: DivideAndConquer>(
     job: SingularVectors,
     batch: usize,
@@ -94,6 +96,7 @@ pub fn gesdd<T: DivideAndConquer>(
 ///
 /// # Errors
 /// As [`gesdd`].
+#[per_scalar]
 pub fn gesvd<T: DivideAndConquer>(
     job: SingularVectors,
     batch: usize,

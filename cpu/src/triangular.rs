@@ -2,6 +2,7 @@
 
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{Items, ItemsInOut, for_each};
+use lapax_cpu_macros::per_scalar;
 use pulp::Arch;
 
 use crate::lanes::{self, Order, for_each_group};
@@ -20,6 +21,7 @@ pub(crate) const LANES_ORDER: usize = 32;
 /// # Errors
 /// Where a slice has another length than the dimensions say.
 #[allow(clippy::too_many_arguments, reason = "they are LAPACK's")]
+#[per_scalar]
 pub fn trsm<T: Scalar>(
     side: Side,
     uplo: Uplo,

@@ -4,6 +4,7 @@
 //! are not read. Elimination with row interchanges gives U a second superdiagonal.
 
 use lapax_core::{Items, ItemsInOut, ItemsMut, Real, Scalar as _, for_each, index_fits_i32};
+use lapax_cpu_macros::per_scalar;
 
 use crate::lanes::{self, for_each_group};
 use crate::row_major;
@@ -34,6 +35,7 @@ const LANES_ROWS: usize = 4096;
 /// # Errors
 /// Where m exceeds `i32`, in which `info` counts, or a slice has another length than the
 /// dimensions say.
+#[per_scalar]
 pub fn gtsv<T: Scalar>(
     batch: usize,
     m: usize,
@@ -88,6 +90,7 @@ pub fn gtsv<T: Scalar>(
 ///
 /// # Errors
 /// As [`gtsv`].
+#[per_scalar]
 pub fn tridiagonal_solve<T: Scalar>(
     batch: usize,
     m: usize,
@@ -122,6 +125,7 @@ pub fn tridiagonal_solve<T: Scalar>(
 /// # Errors
 /// Where a slice has another length than the dimensions say.
 #[allow(clippy::too_many_arguments, reason = "the operands of the routine, and its sizes")]
+#[per_scalar]
 pub fn tridiagonal_solve_perturbed<T: Scalar>(
     batch: usize,
     m: usize,

@@ -6,6 +6,7 @@
 
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each};
+use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::householder::{Reflector, dot, reflector};
@@ -34,6 +35,7 @@ const LANES_ORDER: usize = 32;
 /// # Errors
 /// Where a slice has another length than the dimensions say.
 #[allow(clippy::too_many_arguments, reason = "LAPACK's arguments, less the leading dimensions")]
+#[per_scalar]
 pub fn sytrd<T: Scalar>(
     uplo: Uplo,
     batch: usize,

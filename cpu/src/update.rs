@@ -1,6 +1,7 @@
 //! The Cholesky factor after a rank-one change, by plane rotations.
 
 use lapax_core::{ItemsInOut, Real as _, Scalar as _, for_each};
+use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::{Error, InOut, Scalar, Threads};
@@ -13,6 +14,7 @@ use crate::{Error, InOut, Scalar, Threads};
 ///
 /// # Errors
 /// Where a slice has another length than the dimensions say.
+#[per_scalar]
 pub fn cholesky_update<T: Scalar>(
     batch: usize,
     n: usize,

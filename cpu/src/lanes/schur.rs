@@ -1,7 +1,7 @@
 //! The Schur form of a small matrix in each lane: A = Z·T·Zᴴ, T (quasi-)triangular.
 
 use lapax_core::{InOut, ItemsInOut, ItemsMut, Scalar as _};
-use pulp::Simd;
+use pulp::{NullaryFnOnce, Simd};
 
 use super::francis::Francis;
 use super::hessenberg::reduce;
@@ -156,29 +156,51 @@ pub(super) fn isolated<S: Simd, X: Lane<S>>(
 
 /// T and Z of matrices whose norms are near 1; with `schur` false only T's diagonal blocks. Returns
 /// the lanes that did not converge.
+///
+/// A function of its own, which all kernels share: most of their code is here.
 #[inline(always)]
 pub(super) fn form<S: Simd, X: Lane<S>>(
     simd: S,
     a: &mut [Reg<S, X>],
     n: usize,
-    mut z: Option<&mut [Reg<S, X>]>,
+    z: Option<&mut [Reg<S, X>]>,
     taus: &mut [Reg<S, X>],
     schur: bool,
 ) -> Mask<S, X::Real> {
-    let nothing = X::from_real(Vector::splat(simd, X::Real::ZERO));
-    reduce::<S, X>(simd, a, n, 0..n, &mut taus[..(n - 1) * X::PARTS]);
-    if let Some(z) = z.as_deref_mut() {
-        form_q::<S, X>(simd, a, n, taus, z);
-    }
-    for j in 0..n {
-        for i in j + 2..n {
-            nothing.store(a, i + j * n);
+    simd.vectorize(Form::<S, X> { simd, a, n, z, taus, schur })
+}
+
+/// The arguments of [`form`].
+struct Form<'a, S: Simd, X: Lane<S>> {
+    simd: S,
+    a: &'a mut [Reg<S, X>],
+    n: usize,
+    z: Option<&'a mut [Reg<S, X>]>,
+    taus: &'a mut [Reg<S, X>],
+    schur: bool,
+}
+
+impl<S: Simd, X: Lane<S>> NullaryFnOnce for Form<'_, S, X> {
+    type Output = Mask<S, X::Real>;
+
+    #[inline(always)]
+    fn call(self) -> Self::Output {
+        let Self { simd, a, n, mut z, taus, schur } = self;
+        let nothing = X::from_real(Vector::splat(simd, X::Real::ZERO));
+        reduce::<S, X>(simd, a, n, 0..n, &mut taus[..(n - 1) * X::PARTS]);
+        if let Some(z) = z.as_deref_mut() {
+            form_q::<S, X>(simd, a, n, taus, z);
         }
-    }
-    if X::PARTS == 1 {
-        Francis::<S, X::Real> { h: a, n, q: z, schur }.run(simd)
-    } else {
-        SingleShift::<S, X> { h: a, n, q: z, schur }.run(simd)
+        for j in 0..n {
+            for i in j + 2..n {
+                nothing.store(a, i + j * n);
+            }
+        }
+        if X::PARTS == 1 {
+            Francis::<S, X::Real> { h: a, n, q: z, schur }.run(simd)
+        } else {
+            SingleShift::<S, X> { h: a, n, q: z, schur }.run(simd)
+        }
     }
 }
 
