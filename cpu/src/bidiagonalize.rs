@@ -8,6 +8,7 @@ use faer::{Accum, Conj, MatMut, MatRef};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::Scalar;
+use crate::columns::{adjoint_product, row_adjoint, sub_product};
 use crate::householder::{Reflector, dot, reflector};
 use crate::simd::sub_scaled;
 
@@ -103,22 +104,21 @@ impl<T: Scalar> WithSimd for Panel<'_, '_, T> {
     fn with_simd<S: Simd>(self, _: S) {
         let Self { a, v, b, x, y, row, m, first, next } = self;
         let n = b.d.len();
+        let mut factors = [T::ZERO; PANEL];
         for j in first..next {
             let i = j - first;
             let (left, right) = a.split_at_mut(j * m);
             let (column, rest) = right.split_at_mut(m);
-            let us = left[first * m..].chunks_exact(m);
+            let us = &left[first * m..];
             let (vs, v) = v[first * n..].split_at_mut(i * n);
-            let vs = vs.chunks_exact(n);
             let (xs, x) = x.split_at_mut(i * m);
-            let xs = xs.chunks_exact(m);
             let (ys, y) = y.split_at_mut(i * n);
-            let ys = ys.chunks_exact(n);
 
             // Column j of A − U·Yᴴ − X·Vᴴ, and its reflector.
-            for (((u, y), x), v) in us.clone().zip(ys.clone()).zip(xs.clone()).zip(vs.clone()) {
-                sub_scaled::<S, T>(&mut column[j..], y[j].conj(), &u[j..]);
-                sub_scaled::<S, T>(&mut column[j..], v[j].conj(), &x[j..]);
+            let pairs = [(us, &*ys, m, n), (&*xs, &*vs, m, n)];
+            for (x, y, m, n) in pairs {
+                let factors = row_adjoint(&mut factors[..i], y, n, j);
+                sub_product::<S, T>(&mut column[j..], x, m, j, factors);
             }
             let Some((head, tail)) = column[j..].split_first_mut() else { return };
             let Reflector { beta, tau } = reflector::<S, T>(*head, tail);
@@ -131,14 +131,11 @@ impl<T: Scalar> WithSimd for Panel<'_, '_, T> {
 
             // y = tau·(A − U·Yᴴ − X·Vᴴ)ᴴ·u.
             let y = &mut y[col..n];
-            for (y, a) in y.iter_mut().zip(rest.chunks_exact(m)) {
-                *y = dot::<S, T>(&a[j..], u);
-            }
-            for (((known_u, known_y), known_x), known_v) in
-                us.clone().zip(ys.clone()).zip(xs.clone()).zip(vs.clone())
-            {
-                sub_scaled::<S, T>(y, dot::<S, T>(&known_u[j..], u), &known_y[col..]);
-                sub_scaled::<S, T>(y, dot::<S, T>(&known_x[j..], u), &known_v[col..]);
+            adjoint_product::<S, T>(y, rest, m, j, u);
+            for (known_x, known_y, m, n) in pairs {
+                let factors = &mut factors[..i];
+                adjoint_product::<S, T>(factors, known_x, m, j, u);
+                sub_product::<S, T>(y, known_y, n, col, factors);
             }
             y.iter_mut().for_each(|y| *y *= tau);
 
@@ -147,9 +144,9 @@ impl<T: Scalar> WithSimd for Panel<'_, '_, T> {
             for (r, (a, &y)) in row.iter_mut().zip(rest.chunks_exact(m).zip(&*y)) {
                 *r = a[j].conj() - y;
             }
-            for (((u, y), x), v) in us.clone().zip(ys.clone()).zip(xs.clone()).zip(vs.clone()) {
-                sub_scaled::<S, T>(row, u[j].conj(), &y[col..]);
-                sub_scaled::<S, T>(row, x[j].conj(), &v[col..]);
+            for (x, y, m, n) in pairs {
+                let factors = row_adjoint(&mut factors[..i], x, m, j);
+                sub_product::<S, T>(row, y, n, col, factors);
             }
             let Some((head, tail)) = row.split_first_mut() else { return };
             let Reflector { beta, tau } = reflector::<S, T>(*head, tail);
@@ -161,12 +158,12 @@ impl<T: Scalar> WithSimd for Panel<'_, '_, T> {
             // x = tau·(A − U·Yᴴ − X·Vᴴ)·v, this u and y included.
             let x = &mut x[col..m];
             x.fill(T::ZERO);
-            for (a, &v) in rest.chunks_exact(m).zip(v) {
-                sub_scaled::<S, T>(x, -v, &a[col..]);
-            }
-            for (((known_u, known_y), known_x), known_v) in us.zip(ys).zip(xs).zip(vs) {
-                sub_scaled::<S, T>(x, dot::<S, T>(&known_y[col..], v), &known_u[col..]);
-                sub_scaled::<S, T>(x, dot::<S, T>(&known_v[col..], v), &known_x[col..]);
+            sub_product::<S, T>(x, rest, m, col, v);
+            x.iter_mut().for_each(|x| *x = -*x);
+            for (known_x, known_y, m, n) in pairs {
+                let factors = &mut factors[..i];
+                adjoint_product::<S, T>(factors, known_y, n, col, v);
+                sub_product::<S, T>(x, known_x, m, col, factors);
             }
             sub_scaled::<S, T>(x, dot::<S, T>(y, v), &u[1..]);
             x.iter_mut().for_each(|x| *x *= tau);

@@ -11,9 +11,10 @@ use lapax_core::{Real as _, Scalar as _};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::Scalar;
+use crate::columns::reflect_columns;
 use crate::francis::Iteration;
 use crate::hessenberg::{self, form_q, reduce};
-use crate::householder::{reflect_column, reflector};
+use crate::householder::reflector;
 use crate::multishift::SWEEPS;
 use crate::reorder::move_up;
 use crate::simd::sub_scaled;
@@ -189,9 +190,7 @@ impl<T: Scalar> WithSimd for Restore<'_, T> {
         let Some((head, tail)) = spike.split_first_mut() else { return T::ZERO };
         let reflector = reflector::<S, T>(*head, tail);
         let factor = reflector.tau;
-        for column in t.chunks_exact_mut(m) {
-            reflect_column::<S, T>(factor.conj(), tail, &mut column[..kept]);
-        }
+        reflect_columns::<S, T>(factor.conj(), tail, t, m, 0);
         for (a, rows) in [(t, kept), (v, m)] {
             let sums = &mut sums[..rows];
             let mut columns = a.chunks_exact(m);

@@ -7,8 +7,9 @@ use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each, index_f
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::columns::reflect_columns;
 use crate::divide_and_conquer::{DivideAndConquer, EIGEN_ORDER, is_eigensystem, memory};
-use crate::householder::{BlockScratch, Factor, reflect_column};
+use crate::householder::{BlockScratch, Factor};
 use crate::implicit_ql::{ImplicitQl, STEPS};
 use crate::lanes::{self, for_each_group};
 use crate::normal_range::{largest_part, power_near_reciprocal};
@@ -230,9 +231,7 @@ impl<T: Scalar> WithSimd for ReflectColumns<'_, T> {
         let n = tau.len() + 1;
         for (j, &tau) in tau.iter().enumerate().rev() {
             let tail = &q[j * n + j + 2..(j + 1) * n];
-            for column in v.chunks_exact_mut(n) {
-                reflect_column::<S, T>(tau, tail, &mut column[j + 1..]);
-            }
+            reflect_columns::<S, T>(tau, tail, v, n, j + 1);
         }
     }
 }

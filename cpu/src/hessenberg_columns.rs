@@ -5,7 +5,8 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
-use crate::householder::{reflect_column, reflector};
+use crate::columns::{reflect_columns, sub_product};
+use crate::householder::reflector;
 use crate::simd::sub_scaled;
 
 /// The reduction column by column; `sums` has room for n elements.
@@ -40,20 +41,18 @@ impl<T: Scalar> WithSimd for Reduce<'_, T> {
             if let Some(column) = columns.next() {
                 sums.copy_from_slice(&column[..end]);
             }
-            for (column, &v) in columns.zip(&*tail) {
-                sub_scaled::<S, T>(sums, -v, &column[..end]);
-            }
+            // Of the opposite sign, since what is at hand subtracts.
+            sums.iter_mut().for_each(|sum| *sum = -*sum);
+            sub_product::<S, T>(sums, &right[n..], n, 0, tail);
             let mut columns = right.chunks_exact_mut(n);
             if let Some(column) = columns.next() {
-                sub_scaled::<S, T>(&mut column[..end], reflector.tau, sums);
+                sub_scaled::<S, T>(&mut column[..end], -reflector.tau, sums);
             }
             for (column, &v) in columns.zip(&*tail) {
-                sub_scaled::<S, T>(&mut column[..end], reflector.tau * v.conj(), sums);
+                sub_scaled::<S, T>(&mut column[..end], -reflector.tau * v.conj(), sums);
             }
             // A ← Hᴴ·A.
-            for column in right.chunks_exact_mut(n) {
-                reflect_column::<S, T>(reflector.tau.conj(), tail, &mut column[k + 1..end]);
-            }
+            reflect_columns::<S, T>(reflector.tau.conj(), tail, right, n, k + 1);
         }
     }
 }
@@ -76,9 +75,7 @@ impl<T: Scalar> WithSimd for FormQ<'_, T> {
         let end = active.end;
         for k in (active.start..end.saturating_sub(1)).rev() {
             let tail = &a[k * n + k + 2..k * n + end];
-            for column in q[(k + 1) * n..end * n].chunks_exact_mut(n) {
-                reflect_column::<S, T>(tau[k], tail, &mut column[k + 1..end]);
-            }
+            reflect_columns::<S, T>(tau[k], tail, &mut q[(k + 1) * n..end * n], n, k + 1);
         }
     }
 }

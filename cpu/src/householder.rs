@@ -10,7 +10,7 @@ use lapax_core::{Real as _, Scalar as _};
 use pulp::Simd;
 
 use crate::Scalar;
-use crate::simd::{sub_mul, sub_scaled};
+use crate::simd::sub_mul;
 
 /// What a reflector makes of a vector's head, and its factor.
 #[derive(Clone, Copy, Debug)]
@@ -36,15 +36,6 @@ pub(crate) fn reflector<S: Simd, T: Scalar>(alpha: T, x: &mut [T]) -> Reflector<
     } else {
         reflect_scaled(alpha, square, x)
     }
-}
-
-/// column ← H·column, for H = I − tau·v·vᴴ with v = [1; tail]; conj(tau) gives Hᴴ.
-#[inline(always)]
-pub(crate) fn reflect_column<S: Simd, T: Scalar>(tau: T, tail: &[T], column: &mut [T]) {
-    let Some((head, rest)) = column.split_first_mut() else { return };
-    let factor = tau * (*head + dot::<S, T>(tail, rest));
-    *head -= factor;
-    sub_scaled::<S, T>(rest, factor, tail);
 }
 
 /// xᴴ·y, summed in as many independent parts as registers want.

@@ -10,6 +10,7 @@ mod balance;
 mod bidiagonal_qr;
 mod bidiagonalize;
 pub mod cholesky;
+mod columns;
 mod deflation;
 mod divide_and_conquer;
 pub mod eig;

@@ -9,7 +9,8 @@ use lapax_core::{ItemsInOut, ItemsMut, Scalar as _, for_each, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::householder::{BlockScratch, Factor, Reflector, norm, reflect_column, reflector};
+use crate::columns::reflect_columns;
+use crate::householder::{BlockScratch, Factor, Reflector, norm, reflector};
 use crate::pivoted_panel::factor_panel;
 use crate::qr::{Panel, TINY, WIDTH, factor, one_by_one};
 use crate::reflectors::{Reflectors, multiply};
@@ -222,8 +223,8 @@ impl<T: Scalar> WithSimd for FactorFree<'_, T> {
             let Some((head, tail)) = left[j * m + row..].split_first_mut() else { return };
             let Reflector { beta, tau: factor } = reflector::<S, T>(*head, tail);
             (*head, *tau) = (T::from_real(beta), factor);
-            for (norm, column) in norms[j + 1..].iter_mut().zip(right.chunks_exact_mut(m)) {
-                reflect_column::<S, T>(factor.conj(), tail, &mut column[row..]);
+            reflect_columns::<S, T>(factor.conj(), tail, right, m, row);
+            for (norm, column) in norms[j + 1..].iter_mut().zip(right.chunks_exact(m)) {
                 if !norm.downdate(column[row].abs()) {
                     *norm = Norm::of::<S, T>(&column[row + 1..]);
                 }

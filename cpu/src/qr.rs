@@ -10,7 +10,8 @@ use lapax_core::{Items, ItemsInOut, ItemsMut, for_each};
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::householder::{BlockScratch, Reflector, reflect_column, reflector};
+use crate::columns::reflect_columns;
+use crate::householder::{BlockScratch, Reflector, reflector};
 use crate::lanes::{self, Order, for_each_group};
 use crate::row_major;
 use crate::scalar::nanoseconds;
@@ -179,9 +180,7 @@ impl<T: Scalar> WithSimd for FactorColumns<'_, T> {
             let Some((head, tail)) = left[j * lda + row..].split_first_mut() else { return };
             let Reflector { beta, tau: factor } = reflector::<S, T>(*head, tail);
             (*head, *tau) = (T::from_real(beta), factor);
-            for column in right.chunks_exact_mut(lda) {
-                reflect_column::<S, T>(factor.conj(), tail, &mut column[row..]);
-            }
+            reflect_columns::<S, T>(factor.conj(), tail, right, lda, row);
         }
     }
 }

@@ -5,7 +5,8 @@ use lapax_core::{Items, ItemsInOut, for_each};
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::householder::{BlockScratch, Factor, reflect_column};
+use crate::columns::{TOGETHER, reflect_columns};
+use crate::householder::{BlockScratch, Factor};
 use crate::lanes::{self, Order, for_each_group};
 use crate::qr::{LANES_ORDER, PACKED, TINY, WIDTH, one_by_one};
 use crate::scalar::nanoseconds;
@@ -194,9 +195,7 @@ impl<T: Scalar> WithSimd for GenerateColumns<'_, T> {
             let (left, right) = a.split_at_mut((j + 1) * m);
             let (above, below) = left[j * m..].split_at_mut(j);
             let Some((head, tail)) = below.split_first_mut() else { return };
-            for column in right.chunks_exact_mut(m) {
-                reflect_column::<S, T>(tau, tail, &mut column[j..]);
-            }
+            reflect_columns::<S, T>(tau, tail, right, m, j);
             // Column j is H·e_j.
             above.fill(T::ZERO);
             *head = T::ONE - tau;
@@ -276,11 +275,11 @@ impl<T: Scalar> WithSimd for MultiplyLeft<'_, T> {
     fn with_simd<S: Simd>(self, _: S) {
         let Self { q, c } = self;
         let (t, last_first) = (q.tau.len(), q.last_first(Side::Left));
-        for column in c.chunks_exact_mut(q.r) {
+        for columns in c.chunks_mut(TOGETHER * q.r) {
             for step in 0..t {
                 let i = if last_first { t - 1 - step } else { step };
                 let (tau, tail) = q.at(i);
-                reflect_column::<S, T>(tau, tail, &mut column[i..]);
+                reflect_columns::<S, T>(tau, tail, columns, q.r, i);
             }
         }
     }

@@ -12,6 +12,7 @@ use crate::bidiagonal_qr::{BidiagonalQr, Pair, STEPS};
 use crate::bidiagonalize::{self, Bidiagonal, bidiagonalize};
 use crate::divide_and_conquer::{DivideAndConquer, SVD_ORDER, is_svd, memory};
 use crate::householder::{BlockScratch, Factor};
+use crate::lanes::svd_bidiagonal::{scratch_of_one, values_of_one};
 use crate::qr::{self, Panel};
 use crate::rotations::set_identity;
 use crate::svd::Method;
@@ -61,6 +62,8 @@ struct SquareScratch<T: Scalar> {
     rotations: Vec<Pair<T::Real>>,
     /// Steps per singular value after which an iteration is given up.
     steps: usize,
+    /// For the singular values alone, by transforms that do without rotations.
+    values: Option<Vec<T::Real>>,
     /// The left and right singular vectors of the bidiagonal matrix.
     vectors: Option<[Vec<T::Real>; 2]>,
     divide: Option<DivideScratch<T>>,
@@ -100,6 +103,7 @@ impl<T: DivideAndConquer> Scratch<T> {
             bidiagonalize: bidiagonalize::Scratch::new(rows, n),
             rotations: vec![Pair::none(); n],
             steps: STEPS,
+            values: (!vectors).then(|| vec![zero; scratch_of_one(n)]),
             vectors: vectors.then(|| [vec![zero; n * n], vec![zero; n * n]]),
             divide: divide.then(|| DivideScratch {
                 memory: memory(T::svd_scratch(rows, n, full)),
@@ -158,8 +162,8 @@ impl<T: DivideAndConquer> SquareScratch<T> {
         arch: Arch,
     ) -> Result<(), usize> {
         let n = s.len();
-        let Self { e, tau_q, tau_p, right, bidiagonalize: reduction, rotations, steps, .. } = self;
-        let steps = *steps;
+        let Self { e, tau_q, tau_p, right, bidiagonalize: reduction, rotations, values, .. } = self;
+        let steps = self.steps;
         if let (Some(factors), Some(divide)) = (&mut factors, &mut self.divide)
             && divided(a, s, factors, right, divide)
         {
@@ -168,6 +172,11 @@ impl<T: DivideAndConquer> SquareScratch<T> {
         let mut bidiagonal = Bidiagonal { d: s, e, tau_q, tau_p };
         bidiagonalize(a, right, &mut bidiagonal, reduction, arch);
         let (Some(Factors { mut u, mut vt }), Some([x, y])) = (factors, &mut self.vectors) else {
+            if let Some(values) = values
+                && values_of_one(s, e, values)
+            {
+                return Ok(());
+            }
             return arch.dispatch(BidiagonalQr { d: s, e, vectors: None, rotations, steps });
         };
         set_identity(x, n);
@@ -301,11 +310,20 @@ mod tests {
     }
 
     #[test]
+    fn values_alone_are_found_by_transforms_and_by_steps() {
+        assert_right(decompose_with(SingularVectors::None, |scratch| {
+            assert!(scratch.square.values.is_some());
+        }));
+        assert_right(decompose_with(SingularVectors::None, |scratch| scratch.square.values = None));
+    }
+
+    #[test]
     fn what_does_not_converge_is_reported() {
         for job in [SingularVectors::All, SingularVectors::None] {
             let give_up = |steps| {
                 move |scratch: &mut Scratch<f64>| {
                     (scratch.square.steps, scratch.square.divide) = (steps, None);
+                    scratch.square.values = None;
                 }
             };
             assert_eq!(decompose_with(job, give_up(0)).1, Err(N - 1));

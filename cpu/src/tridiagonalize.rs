@@ -9,6 +9,7 @@ use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each};
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::columns::{adjoint_product, hermitian_product, row_adjoint, sub_product};
 use crate::householder::{Reflector, dot, reflector};
 use crate::lanes::{self, for_each_group};
 use crate::normal_range::{largest_part, power_near_reciprocal};
@@ -292,6 +293,7 @@ impl<T: Scalar> WithSimd for Panel<'_, T> {
     fn with_simd<S: Simd>(self, _: S) {
         let Self { a, first, d, e, tau, w } = self;
         let n = d.len();
+        let mut factors = [T::ZERO; PANEL];
         for i in 0..w.len() / n {
             let j = first + i;
             let (left, right) = a.split_at_mut(j * n);
@@ -299,9 +301,9 @@ impl<T: Scalar> WithSimd for Panel<'_, T> {
             let reflectors = &left[first * n..];
             let (known, w) = w.split_at_mut(i * n);
             // Column j of A − V·Wᴴ − W·Vᴴ.
-            for (v, w) in reflectors.chunks_exact(n).zip(known.chunks_exact(n)) {
-                sub_scaled::<S, T>(&mut column[j..], w[j].conj(), &v[j..]);
-                sub_scaled::<S, T>(&mut column[j..], v[j].conj(), &w[j..]);
+            for (x, y) in [(reflectors, &*known), (known, reflectors)] {
+                let row = row_adjoint(&mut factors[..i], y, n, j);
+                sub_product::<S, T>(&mut column[j..], x, n, j, row);
             }
             d[j] = column[j].re();
             column[j] = T::from_real(d[j]);
@@ -317,28 +319,15 @@ impl<T: Scalar> WithSimd for Panel<'_, T> {
                 continue;
             }
             hermitian_product::<S, T>(rest, n, v, w);
-            for (known_v, known_w) in reflectors.chunks_exact(n).zip(known.chunks_exact(n)) {
-                let (known_v, known_w) = (&known_v[row..], &known_w[row..]);
-                let (wv, vv) = (dot::<S, T>(known_w, v), dot::<S, T>(known_v, v));
-                sub_scaled::<S, T>(w, wv, known_v);
-                sub_scaled::<S, T>(w, vv, known_w);
+            for (x, y) in [(reflectors, &*known), (known, reflectors)] {
+                let factors = &mut factors[..i];
+                adjoint_product::<S, T>(factors, y, n, row, v);
+                sub_product::<S, T>(w, x, n, row, factors);
             }
             w.iter_mut().for_each(|w| *w *= factor);
             let half = (factor * dot::<S, T>(w, v)).scale(T::Real::from_f64(0.5));
             sub_scaled::<S, T>(w, half, v);
         }
-    }
-}
-
-/// y ← A·x for the Hermitian matrix whose lower triangle ends the given columns of length n.
-#[inline(always)]
-fn hermitian_product<S: Simd, T: Scalar>(columns: &[T], n: usize, x: &[T], y: &mut [T]) {
-    y.fill(T::ZERO);
-    let row = n - x.len();
-    for (j, column) in columns.chunks_exact(n).enumerate() {
-        let (diagonal, below) = (column[row + j].re(), &column[row + j + 1..]);
-        y[j] += x[j].scale(diagonal) + dot::<S, T>(below, &x[j + 1..]);
-        sub_scaled::<S, T>(&mut y[j + 1..], -x[j], below);
     }
 }
 

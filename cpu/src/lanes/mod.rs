@@ -31,7 +31,7 @@ pub(crate) mod schur;
 mod single_shift;
 mod standard;
 pub(crate) mod svd;
-mod svd_bidiagonal;
+pub(crate) mod svd_bidiagonal;
 pub(crate) mod sytrd;
 #[cfg(test)]
 mod tests;

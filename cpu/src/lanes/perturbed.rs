@@ -4,7 +4,7 @@ use lapax_core::{Items, ItemsMut, Real as _, Scalar as _};
 use pulp::Simd;
 
 use super::tile::{pack, unpack};
-use super::{Divisor, Kernel, Lane, MAX_LANES, Order, Reg, Shape, Tile, Vector};
+use super::{Divisor, Kernel, Lane, LaneReal as _, MAX_LANES, Order, Reg, Shape, Tile, Vector};
 use crate::Scalar;
 
 /// Solves a group of systems of m rows with nrhs right-hand sides (xLAGTF, xLAGTS).
@@ -174,7 +174,8 @@ fn one_by_one<S: Simd, X: Lane<S>>(
     let (mut a, mut b) = ([X::Scalar::ZERO; MAX_LANES], [X::Scalar::ZERO; MAX_LANES]);
     x.write(&mut a);
     pivot.write(&mut b);
-    for ((a, b), least) in a.iter_mut().zip(b).zip(super::numbers(least)) {
+    let lanes = X::Real::lanes::<S>();
+    for ((a, b), least) in a.iter_mut().zip(b).zip(super::numbers(least)).take(lanes) {
         *a = quotient(*a, b, least);
     }
     X::read(simd, &a)

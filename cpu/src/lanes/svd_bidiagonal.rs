@@ -2,7 +2,7 @@
 //!
 //! A much taller matrix is first reduced to its triangular factor.
 
-use lapax_core::{Real, Scalar as _};
+use lapax_core::Scalar as _;
 use pulp::Simd;
 
 use super::bidiagonal::{Bidiagonal, bidiagonalize};
@@ -19,6 +19,45 @@ pub(super) fn real_scratch(k: usize, vectors: bool) -> usize {
     if vectors { k + rotations_scratch(k) + 2 * k * k } else { (2 + ROW) * k }
 }
 
+/// What a bidiagonal matrix of a norm near 1 is multiplied by before its elements are squared, so that
+/// few of the squares are below the least normal number.
+fn before_squares<R: LaneReal>() -> R {
+    R::SMALL / R::ROOT_SAFE_MIN * R::from_f64(1.0 / 4096.0)
+}
+
+/// Real numbers of scratch for [`values_of_one`].
+pub(crate) fn scratch_of_one(n: usize) -> usize {
+    (3 + ROW) * n
+}
+
+/// The singular values of one bidiagonal matrix of order n and a norm near 1, descending, in place of
+/// its diagonal; false, with nothing changed, where they did not converge.
+pub(crate) fn values_of_one<R: LaneReal>(d: &mut [R], e: &[R], scratch: &mut [R]) -> bool {
+    let (n, simd) = (d.len(), pulp::Scalar::new());
+    let up = before_squares::<R>();
+    let square = |x: R| (x * up) * (x * up);
+    for (q, &d) in scratch.iter_mut().zip(&*d) {
+        *q = square(d);
+    }
+    for (q, &e) in scratch[n..].iter_mut().zip(e) {
+        *q = square(e);
+    }
+    let (q, rest) = scratch.split_at_mut(n);
+    let (squares, rest) = rest.split_at_mut(n);
+    let (next, rest) = rest.split_at_mut(ROW * n);
+    let [registers, e, next, shifts] =
+        [&mut *q, squares, next, &mut rest[..n]].map(|x| R::registers::<pulp::Scalar>(x).0);
+    let failed = Dqds::<pulp::Scalar, R> { q: registers, e, next, shifts }.values(simd);
+    if failed.any() {
+        return false;
+    }
+    q.sort_unstable_by(|a, b| b.partial_cmp(a).unwrap_or(std::cmp::Ordering::Equal));
+    for (d, q) in d.iter_mut().zip(q) {
+        *d = q.sqrt() / up;
+    }
+    true
+}
+
 impl<S: Simd, X: Lane<S>> Registers<'_, S, X> {
     /// The singular values, divided by `powers`; returns the lanes that did not converge.
     #[inline(always)]
@@ -32,9 +71,7 @@ impl<S: Simd, X: Lane<S>> Registers<'_, S, X> {
         let (e, rest) = self.real.split_at_mut(k);
         let (next, shifts) = rest.split_at_mut(ROW * k);
         let q = &mut self.s[..k];
-        let up =
-            X::Real::SMALL / X::Real::ROOT_SAFE_MIN * <X::Real as Real>::from_f64(1.0 / 4096.0);
-        let up = Vector::<S, X::Real>::splat(simd, up);
+        let up = Vector::<S, X::Real>::splat(simd, before_squares());
         for x in q.iter_mut().chain(&mut *e) {
             let scaled = Vector::from_reg(simd, *x) * up;
             *x = (scaled * scaled).reg();
