@@ -5,10 +5,35 @@ use std::marker::PhantomData;
 use crate::pool::ThreadPool;
 use crate::sys;
 
+/// When a handler is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+#[non_exhaustive]
+pub enum ExecutionStage {
+    /// Once for each call in a program, when that is compiled or loaded.
+    Instantiate = sys::XLA_FFI_ExecutionStage_INSTANTIATE,
+    /// Before each run of a program, on GPUs.
+    Prepare = sys::XLA_FFI_ExecutionStage_PREPARE,
+    /// After all calls have prepared.
+    Initialize = sys::XLA_FFI_ExecutionStage_INITIALIZE,
+    /// Each call.
+    Execute = sys::XLA_FFI_ExecutionStage_EXECUTE,
+    /// To write the call into a command buffer.
+    Record = sys::XLA_FFI_ExecutionStage_RECORD,
+}
+
+impl ExecutionStage {
+    /// The number in the C API.
+    pub const fn code(self) -> sys::XLA_FFI_ExecutionStage {
+        self as sys::XLA_FFI_ExecutionStage
+    }
+}
+
 /// The execution context of one call, valid while the handler runs.
 pub struct Context<'f> {
     api: *const sys::XLA_FFI_Api,
     context: *mut sys::XLA_FFI_InvokeContext,
+    stage: ExecutionStage,
     call: PhantomData<&'f sys::XLA_FFI_CallFrame>,
 }
 
@@ -23,7 +48,18 @@ impl<'f> Context<'f> {
         api: *const sys::XLA_FFI_Api,
         context: *mut sys::XLA_FFI_InvokeContext,
     ) -> Self {
-        Context { api, context, call: PhantomData }
+        Context { api, context, stage: ExecutionStage::Execute, call: PhantomData }
+    }
+
+    /// The same in another stage than execute.
+    #[inline(always)]
+    pub(crate) fn of_stage(self, stage: ExecutionStage) -> Self {
+        Context { stage, ..self }
+    }
+
+    /// The stage that the call is in.
+    pub fn stage(&self) -> ExecutionStage {
+        self.stage
     }
 
     pub(crate) fn api(&self) -> *const sys::XLA_FFI_Api {

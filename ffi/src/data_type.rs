@@ -79,6 +79,29 @@ impl DataType {
         }
     }
 
+    /// Bytes of one element, where the type has a name here and data.
+    pub fn byte_width(self) -> Option<usize> {
+        (self.name().is_some() && self != Self::TOKEN).then(|| self.size())
+    }
+
+    /// The complex type whose parts are of this type, if there is one.
+    pub fn to_complex(self) -> Option<Self> {
+        match self {
+            Self::F32 => Some(Self::C64),
+            Self::F64 => Some(Self::C128),
+            _ => None,
+        }
+    }
+
+    /// The type of the parts of a complex type; every other type itself.
+    pub fn to_real(self) -> Self {
+        match self {
+            Self::C64 => Self::F32,
+            Self::C128 => Self::F64,
+            other => other,
+        }
+    }
+
     /// The type with this short name (`"f64"`), if there is one.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::NAMED.iter().find(|(_, known)| *known == name).map(|(dtype, _)| *dtype)
@@ -116,6 +139,21 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
     const DTYPE: DataType;
 }
 
+/// A predicate: 0 is false, all else true.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Pred(pub u8);
+
+/// The bits of an IEEE half-precision number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct F16(pub u16);
+
+/// The bits of a brain float.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Bf16(pub u16);
+
 macro_rules! elements {
     ($($element:ty = $dtype:ident),* $(,)?) => {
         // SAFETY: numbers of the size and layout that XLA gives the element type; all bit patterns
@@ -127,4 +165,5 @@ macro_rules! elements {
 elements! {
     i8 = I8, i16 = I16, i32 = I32, i64 = I64, u8 = U8, u16 = U16, u32 = U32, u64 = U64,
     f32 = F32, f64 = F64, Complex<f32> = C64, Complex<f64> = C128,
+    Pred = BOOL, F16 = F16, Bf16 = BF16,
 }

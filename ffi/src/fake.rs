@@ -26,10 +26,15 @@
 //! assert_eq!((outcome, y), (Ok(()), [-1.0, -2.0]));
 //! ```
 
+mod context;
 mod device;
+mod dictionary;
 mod futures;
 mod registry;
 
+pub use dictionary::Dictionary;
+
+pub use context::{DEVICE, RUN, end_program, lend, set_extension, set_options};
 pub use device::{limit_scratch, scratch_lent};
 
 use std::ffi::{CStr, CString, c_void};
@@ -142,6 +147,7 @@ impl Host {
         futures::offer(&mut api);
         device::offer(&mut api);
         registry::offer(&mut api);
+        context::offer(&mut api);
         let (waiting, running) = (Mutex::default(), Mutex::default());
         Host { api, pool: Box::new(Pool { threads, mode, waiting, running }) }
     }
@@ -304,6 +310,8 @@ pub enum Attr {
     I32s(Vec<i32>),
     I64s(Vec<i64>),
     F64s(Vec<f64>),
+    /// Of the entries, by their names.
+    Dictionary(Dictionary),
 }
 
 impl<'a> Call<'a> {
@@ -461,6 +469,7 @@ union Payload {
     scalar: sys::XLA_FFI_Scalar,
     string: sys::XLA_FFI_ByteSpan,
     array: sys::XLA_FFI_Array,
+    dictionary: sys::XLA_FFI_Attrs,
 }
 
 impl Attr {
@@ -496,6 +505,10 @@ impl Attr {
             Attr::I32s(values) => array(values),
             Attr::I64s(values) => array(values),
             Attr::F64s(values) => array(values),
+            Attr::Dictionary(dictionary) => CAttr {
+                kind: sys::XLA_FFI_AttrType_DICTIONARY,
+                payload: Payload { dictionary: *dictionary.attrs() },
+            },
         }
     }
 }

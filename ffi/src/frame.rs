@@ -7,6 +7,8 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use crate::data_type::{DataType, Element};
+use crate::dictionary::Dictionary;
+use crate::operands::Operands;
 use crate::sys;
 use crate::value::{Array, Scalar, Value};
 
@@ -119,6 +121,27 @@ impl<'f> Frame<'f> {
             (*rets.types.add(index) == sys::XLA_FFI_RetType_BUFFER)
                 .then(|| &*(*rets.rets.add(index)).cast::<sys::XLA_FFI_Buffer>())
         }
+    }
+
+    /// The arguments, to be taken one after the other.
+    #[inline(always)]
+    pub fn args(self) -> Operands<'f> {
+        Operands::args(self.raw)
+    }
+
+    /// The results, to be taken one after the other.
+    ///
+    /// # Safety
+    /// Each is taken once in a call, and none shares memory with an argument that is taken.
+    #[inline(always)]
+    pub unsafe fn rets(self) -> Operands<'f> {
+        Operands::rets(self.raw)
+    }
+
+    /// The attributes by their names.
+    #[inline(always)]
+    pub fn dictionary(self) -> Dictionary<'f> {
+        Dictionary::new(self.attributes())
     }
 
     /// The attributes, in the order of their names.
@@ -350,6 +373,39 @@ impl<'f> Attributes<'f> {
         (0..count).map(move |index| (self.name(index), self.value(index)))
     }
 
+    /// How many there are.
+    #[inline(always)]
+    pub fn count(&self) -> usize {
+        usize::try_from(self.attrs.size).unwrap_or(0)
+    }
+
+    /// The value of attribute `index`, if it has this name.
+    #[inline(always)]
+    pub fn at(&self, index: usize, name: &str) -> Option<Value<'f>> {
+        let there = count(index) < self.attrs.size && self.name(index) == name.as_bytes();
+        there.then(|| self.value(index))
+    }
+
+    /// The value of this name, by binary search.
+    pub fn find(&self, name: &str) -> Option<Value<'f>> {
+        let (mut low, mut high) = (0, self.count());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.name(middle).cmp(name.as_bytes()) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return Some(self.value(middle)),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// # Safety
+    /// Attributes as the C API has them, sorted by name, that live for `'f`.
+    pub(crate) unsafe fn new(attrs: &'f sys::XLA_FFI_Attrs) -> Self {
+        Attributes { attrs, next: 0 }
+    }
+
     #[inline(always)]
     fn name(&self, index: usize) -> &'f [u8] {
         // SAFETY: callers pass index < size, and names are spans (Frame::new's contract).
@@ -375,7 +431,12 @@ impl<'f> Attributes<'f> {
                     let dtype = DataType::from_code(array.dtype);
                     Value::Array(Array::new(dtype, array.size, array.data.cast_const().cast()))
                 }
-                sys::XLA_FFI_AttrType_DICTIONARY => Value::Dictionary,
+                sys::XLA_FFI_AttrType_DICTIONARY => {
+                    Value::Dictionary(Dictionary::new(Attributes {
+                        attrs: &*attr.cast::<sys::XLA_FFI_Attrs>(),
+                        next: 0,
+                    }))
+                }
                 other => Value::Unknown(other),
             }
         }

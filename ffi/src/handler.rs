@@ -59,7 +59,7 @@ pub unsafe extern "C" fn execute<H: Handler>(
     frame: *mut sys::XLA_FFI_CallFrame,
 ) -> *mut sys::XLA_FFI_Error {
     // SAFETY: the caller's promise.
-    let opened = unsafe { open::<H>(frame, sys::XLA_FFI_ExecutionStage_EXECUTE) };
+    let opened = unsafe { open(frame, sys::XLA_FFI_ExecutionStage_EXECUTE, H::NAME, H::TRAITS) };
     let (raw, api) = (frame, opened.1);
     let frame = match opened.0 {
         Ok(frame) => frame,
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn execute<H: Handler>(
     match outcome {
         Ok(Outcome::Done(Ok(()))) => std::ptr::null_mut(),
         // SAFETY: the frame and `api` are the host's.
-        Ok(Outcome::Future(future)) => unsafe { answer_later::<H>(future, raw, &context, api) },
+        Ok(Outcome::Future(future)) => unsafe { answer_later(H::NAME, future, raw, &context, api) },
         // SAFETY: `api` is the host's.
         other => unsafe { failure::<H>(other, frame, api) },
     }
@@ -88,7 +88,8 @@ pub unsafe extern "C" fn initialize<H: Handler>(
     frame: *mut sys::XLA_FFI_CallFrame,
 ) -> *mut sys::XLA_FFI_Error {
     // SAFETY: the caller's promise.
-    let (opened, api) = unsafe { open::<H>(frame, sys::XLA_FFI_ExecutionStage_INITIALIZE) };
+    let (opened, api) =
+        unsafe { open(frame, sys::XLA_FFI_ExecutionStage_INITIALIZE, H::NAME, H::TRAITS) };
     let frame = match opened {
         Ok(frame) => frame,
         Err(answer) => return answer,
@@ -105,21 +106,23 @@ pub unsafe extern "C" fn initialize<H: Handler>(
 /// # Safety
 /// As for [`execute`].
 #[inline(always)]
-unsafe fn open<'f, H: Handler>(
+pub(crate) unsafe fn open<'f>(
     frame: *mut sys::XLA_FFI_CallFrame,
     stage: sys::XLA_FFI_ExecutionStage,
+    name: &str,
+    traits: sys::XLA_FFI_Handler_Traits,
 ) -> (Result<Frame<'f>, *mut sys::XLA_FFI_Error>, *const sys::XLA_FFI_Api) {
     // SAFETY: the fields up to `api` are in every frame that was ever defined.
     let (size, extension, api) =
         unsafe { ((*frame).struct_size, (*frame).extension_start, (*frame).api) };
     if !sys::reaches(size, struct_size(sys::XLA_FFI_CallFrame_STRUCT_SIZE)) {
         // SAFETY: `api` is the host's.
-        return (Err(unsafe { refuse(H::NAME, frame_size_error(size), api) }), api);
+        return (Err(unsafe { refuse(name, frame_size_error(size), api) }), api);
     }
     // SAFETY: an extension, where there is one, starts with its size and type.
     if !extension.is_null() && unsafe { (*extension).type_ } == sys::XLA_FFI_Extension_Metadata {
         // SAFETY: the type says which extension it is.
-        return (Err(unsafe { answer_metadata(extension.cast(), api, H::TRAITS) }), api);
+        return (Err(unsafe { answer_metadata(extension.cast(), api, traits) }), api);
     }
     // SAFETY: the frame is whole (its size was checked) and valid during this call; what it points
     // to lives until the call is over.
@@ -127,7 +130,7 @@ unsafe fn open<'f, H: Handler>(
     let got = frame.raw().stage;
     if got != stage {
         // SAFETY: `api` is the host's.
-        return (Err(unsafe { refuse(H::NAME, stage_error(stage, got), api) }), api);
+        return (Err(unsafe { refuse(name, stage_error(stage, got), api) }), api);
     }
     (Ok(frame), api)
 }
@@ -137,7 +140,8 @@ unsafe fn open<'f, H: Handler>(
 /// # Safety
 /// The frame and `api` are the host's; the future is what the handler answered to this frame.
 #[inline(never)]
-unsafe fn answer_later<H: Handler>(
+pub(crate) unsafe fn answer_later(
+    name: &'static str,
     future: Future<'_>,
     frame: *mut sys::XLA_FFI_CallFrame,
     context: &Context<'_>,
@@ -145,11 +149,11 @@ unsafe fn answer_later<H: Handler>(
 ) -> *mut sys::XLA_FFI_Error {
     // SAFETY: the future's lifetime is that of the frame's operands and attributes, and XLA keeps
     // these alive until the future that the frame gets below is completed.
-    let settled = unsafe { future.settle(&context.thread_pool(), api, H::NAME) };
+    let settled = unsafe { future.settle(&context.thread_pool(), api, name) };
     match settled {
         Settled::Now(Ok(())) => std::ptr::null_mut(),
         // SAFETY: `api` is the host's.
-        Settled::Now(Err(error)) => unsafe { refuse(H::NAME, error, api) },
+        Settled::Now(Err(error)) => unsafe { refuse(name, error, api) },
         Settled::Later(future) => {
             // SAFETY: every frame since API 0.1 has this field, whatever its size says.
             unsafe { (*frame).future = future };
@@ -251,7 +255,7 @@ fn list(dtypes: &[DataType]) -> String {
 /// # Safety
 /// `api` is the host's function table or null.
 #[cold]
-unsafe fn refuse(
+pub(crate) unsafe fn refuse(
     name: &str,
     error: Error,
     api: *const sys::XLA_FFI_Api,

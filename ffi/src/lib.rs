@@ -1,6 +1,32 @@
 //! A typed Rust binding of XLA's FFI C API, for authors of custom-call handlers.
 //!
-//! A handler is declared once, as the shape of its call, and receives plain slices:
+//! A handler is declared once, as the shape of its call and its body:
+//!
+//! ```
+//! use xla_ffi::{Buffer, BufferMut};
+//!
+//! xla_ffi::handler! {
+//!     /// y = α x, for buffers of any shape.
+//!     pub fn scale(call: Scale<'f>, _context) in Execute {
+//!         args { x: Buffer<'f, f32> }
+//!         rets { y: BufferMut<'f, f32> }
+//!         attrs { alpha: f32 }
+//!     } => {
+//!         let Scale { x, mut y, alpha, .. } = call;
+//!         y.iter_mut().zip(x.iter()).for_each(|(y, x)| *y = alpha * x);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! // Register `scale`: it is a plain XLA_FFI_Handler. `Registry` does so in any host.
+//! let handler: xla_ffi::sys::XLA_FFI_Handler = Some(scale);
+//! # assert!(handler.is_some());
+//! ```
+//!
+//! [`handler!`] takes operands one by one; docs/ffi-features.md of the repository lists what it can
+//! decode. [`signature!`] is for families of targets: operands whose dimensions depend on each other
+//! behind leading batch dimensions, shape inference and tables from the same declaration, results in
+//! the memory of arguments, several element types:
 //!
 //! ```
 //! use xla_ffi::{Call, Context, Error, Frame, Handler, Outcome, Signature, signature};
@@ -45,12 +71,16 @@
 //! - arguments that share memory with a result are one [`InOut`], never `&` and `&mut` of the same
 //!   memory;
 //! - one binary serves every host from API 0.1 on: the version announced is the smaller of ours and
-//!   the host's.
+//!   the host's, and structs that changed are passed in the host's layout.
 
+mod attribute_macro;
+pub mod bind;
+mod buffer;
 mod check;
 mod context;
 mod data_type;
 mod device;
+mod dictionary;
 mod error;
 #[cfg(feature = "fake")]
 #[allow(clippy::expect_used, reason = "for tests: a wrong test panics")]
@@ -59,27 +89,37 @@ mod float_mode;
 mod frame;
 mod future;
 mod handler;
+mod handler_macro;
 mod host_future;
+mod invocation;
 mod job;
+mod operands;
 mod panics;
+mod pattern;
 mod pool;
 mod registry;
 mod signature;
+mod state;
 pub mod sys;
 mod value;
 
+pub use buffer::{ANY_RANK, AnyBuffer, AnyBufferMut, Buffer, BufferMut, Rest, Token};
 pub use check::{Given, Shape};
-pub use context::Context;
-pub use data_type::{DataType, Element};
+pub use context::{Context, ExecutionStage};
+pub use data_type::{Bf16, DataType, Element, F16, Pred};
 pub use device::{Device, DeviceInOut, DeviceMut, Scratch};
+pub use dictionary::{Dictionary, Pointer};
 pub use error::{Error, ErrorCode};
 pub use float_mode::IeeeMode;
 pub use frame::{Attributes, Frame, InOut, Leading, MISSING, Raw};
 pub use future::{CountDown, Future, Promise};
 pub use handler::{Handler, Outcome, execute, infer, initialize};
+pub use invocation::Extension;
+pub use pattern::{Pattern, Shaped, Size, Sizes};
 pub use pool::ThreadPool;
 pub use registry::{Registry, StageFn, Stages};
 pub use signature::{Attr, Call, Code, Dim, Formula, Operand, Requirement, Signature};
+pub use state::{HostType, TypeIds};
 pub use value::{Array, Attribute, Scalar, Value, decode_code};
 pub use xla_ffi_macros::signature;
 

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use num_complex::Complex;
 
 use crate::data_type::{DataType, Element};
+use crate::dictionary::Dictionary;
 
 /// The value of one attribute.
 #[derive(Clone, Copy)]
@@ -17,7 +18,7 @@ pub enum Value<'f> {
     /// An array of numbers.
     Array(Array<'f>),
     /// A dictionary.
-    Dictionary,
+    Dictionary(Dictionary<'f>),
     /// A kind of attribute that this crate does not know, with its code in the C API.
     Unknown(u32),
 }
@@ -116,7 +117,7 @@ impl<'f> Value<'f> {
             Value::Scalar(scalar) => scalar.describe(),
             Value::String(bytes) => format!("string {:?}", String::from_utf8_lossy(bytes)),
             Value::Array(array) => format!("array of {} {}", array.len, array.dtype),
-            Value::Dictionary => "dictionary".to_owned(),
+            Value::Dictionary(dictionary) => dictionary.describe(),
             Value::Unknown(code) => format!("attribute type {code}"),
         }
     }
@@ -132,6 +133,11 @@ pub trait Attribute<'f>: Sized {
 
     /// Whether `from_value` gives a value, for a value of any lifetime.
     fn accepts(value: Value<'_>) -> bool;
+
+    /// What a call must pass, for messages.
+    fn expected() -> String {
+        Self::KIND.to_owned()
+    }
 }
 
 macro_rules! scalar_attributes {

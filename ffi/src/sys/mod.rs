@@ -13,6 +13,20 @@ pub use c_api::*;
 
 use std::mem::{offset_of, size_of};
 
+/// Whether a function table has the slot that ends at `end`. Tables of API 0.1 up to jaxlib 0.5 say 88
+/// bytes, and have the slots up to the thread pool's.
+///
+/// # Safety
+/// The pointer is a host's function table.
+pub(crate) unsafe fn has_slot(api: *const XLA_FFI_Api, end: usize) -> bool {
+    /// What those tables say.
+    const SAID: usize = 88;
+    // SAFETY: every table begins with its size and version.
+    let (size, minor) = unsafe { ((*api).struct_size, (*api).api_version.minor_version) };
+    let pool = offset_of!(XLA_FFI_Api, XLA_FFI_ThreadPool_Schedule) + size_of::<usize>();
+    reaches(size, end) || (size == SAID && minor == 1 && end <= pool)
+}
+
 /// Whether a table or struct of `struct_size` bytes has the field that ends at `end`.
 pub(crate) fn reaches(struct_size: usize, end: usize) -> bool {
     struct_size >= end
@@ -69,6 +83,35 @@ pub struct StateSetArgsV2 {
     pub type_id: *mut XLA_FFI_TypeId,
     pub state: *mut std::ffi::c_void,
 }
+
+/// `XLA_FFI_State_Get_Args` of API 0.1 and 0.2: no stage.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs)]
+pub struct StateGetArgsV2 {
+    pub struct_size: usize,
+    pub extension_start: *mut XLA_FFI_InternalExtension,
+    pub ctx: *mut XLA_FFI_InvokeContext,
+    pub type_id: *mut XLA_FFI_TypeId,
+    pub state: *mut std::ffi::c_void,
+}
+
+/// `XLA_FFI_TypeId_Register_Args` of API 0.1, in the slot of `XLA_FFI_Type_Register`: no type info.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs)]
+pub struct TypeIdRegisterArgsV1 {
+    pub struct_size: usize,
+    pub extension_start: *mut XLA_FFI_InternalExtension,
+    pub name: XLA_FFI_ByteSpan,
+    pub type_id: *mut XLA_FFI_TypeId,
+}
+
+/// The first API minor version in which types are registered with their deleter.
+pub(crate) const TYPE_INFO_MINOR: i32 = 2;
+
+/// The first API minor version in which each stage has a state of its own.
+pub(crate) const STAGED_STATE_MINOR: i32 = 3;
 
 // The same in every API version from 0.1 on: (what, offset or size).
 const _: () = {

@@ -1,0 +1,298 @@
+//! What the macros `handler!` and `attribute!` are made of: decoding without a word where the call
+//! fits, and a list of all mismatches where it does not.
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::frame::Frame;
+use crate::future::Future;
+use crate::operands::shared;
+use crate::state::{HostType, keep};
+use crate::value::Attribute;
+use crate::{ExecutionStage, IeeeMode, panics, sys};
+
+pub use crate::dictionary::{Dictionary, distinct, positions};
+pub use crate::operands::{Arity, FromArg, FromRet, Operands, in_order};
+
+/// A decoded call: what `handler!` generates.
+pub trait Bound<'f>: Sized {
+    /// The call, where it fits.
+    ///
+    /// # Safety
+    /// Once in a call, whose results share no memory with arguments or with each other.
+    unsafe fn decode(frame: Frame<'f>) -> Option<Self>;
+
+    /// Why it does not fit.
+    fn explain(frame: Frame<'f>, problems: &mut Problems);
+}
+
+/// A type that all attributes of a call, or all entries of a dictionary, decode to.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot hold all attributes of a call",
+    note = "Dictionary<'f> can, and structs declared by xla_ffi::attribute!"
+)]
+pub trait FromAttrs<'f>: Sized {
+    /// The value, or None where an entry is missing, of another kind, or too many.
+    fn from_attrs(attrs: Dictionary<'f>) -> Option<Self>;
+
+    /// Why there is none.
+    fn explain(attrs: Dictionary<'f>, problems: &mut Problems);
+}
+
+impl<'f> FromAttrs<'f> for Dictionary<'f> {
+    #[inline(always)]
+    fn from_attrs(attrs: Dictionary<'f>) -> Option<Self> {
+        Some(attrs)
+    }
+
+    fn explain(_: Dictionary<'f>, _: &mut Problems) {}
+}
+
+/// An attribute, or an `Option` of one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no attribute",
+    note = "attributes are bool, numbers, &'f str, &'f [number], Pointer<T>, Dictionary<'f>, types \
+            declared by xla_ffi::attribute!, and Option of these"
+)]
+pub trait Field<'f>: Sized {
+    /// The value of this name, which is at this position where no attribute before it is missing;
+    /// counts what it found.
+    fn decode(
+        attrs: Dictionary<'f>,
+        position: usize,
+        name: &str,
+        found: &mut usize,
+    ) -> Option<Self>;
+
+    /// What must be there, for messages.
+    fn expected() -> String;
+}
+
+impl<'f, T: Attribute<'f>> Field<'f> for T {
+    #[inline(always)]
+    fn decode(
+        attrs: Dictionary<'f>,
+        position: usize,
+        name: &str,
+        found: &mut usize,
+    ) -> Option<Self> {
+        *found += 1;
+        T::from_value(attrs.at(position, name).or_else(|| attrs.find(name))?)
+    }
+
+    fn expected() -> String {
+        <T as Attribute<'f>>::expected()
+    }
+}
+
+impl<'f, T: Attribute<'f>> Field<'f> for Option<T> {
+    #[inline(always)]
+    fn decode(
+        attrs: Dictionary<'f>,
+        position: usize,
+        name: &str,
+        found: &mut usize,
+    ) -> Option<Self> {
+        let Some(value) = attrs.at(position, name).or_else(|| attrs.find(name)) else {
+            return Some(None);
+        };
+        *found += 1;
+        T::from_value(value).map(Some)
+    }
+
+    fn expected() -> String {
+        format!("{} or nothing", <T as Attribute<'f>>::expected())
+    }
+}
+
+/// `{ hi: i64, lo: i64 }`.
+pub fn fields_text(fields: &[(&str, String)]) -> String {
+    let fields: Vec<String> = fields.iter().map(|(name, kind)| format!("{name}: {kind}")).collect();
+    format!("dictionary {{ {} }}", fields.join(", "))
+}
+
+/// The mismatches of one call.
+#[derive(Debug, Default)]
+pub struct Problems(Vec<String>);
+
+impl Problems {
+    /// Takes an argument; notes where it does not fit.
+    pub fn arg<'f, T: FromArg<'f>>(&mut self, args: &mut Operands<'f>, name: &str) {
+        let before = *args;
+        if T::from_arg(args).is_none() {
+            *args = before;
+            self.operand("argument", name, &T::expected(), args);
+        }
+    }
+
+    /// Takes a result; notes where it does not fit.
+    pub fn ret<'f, T: FromRet<'f>>(&mut self, rets: &mut Operands<'f>, name: &str) {
+        let before = *rets;
+        if T::from_ret(rets).is_none() {
+            *rets = before;
+            self.operand("result", name, &T::expected(), rets);
+        }
+    }
+
+    fn operand(&mut self, what: &str, name: &str, expected: &str, operands: &mut Operands<'_>) {
+        let at = operands.taken();
+        let got = operands.describe();
+        self.0.push(format!("{what} {at} `{name}`: expected {expected}, got {got}"));
+    }
+
+    /// Notes operands that nobody took.
+    pub fn none_left(&mut self, what: &str, names: &[&str], operands: Operands<'_>) {
+        if !operands.exhausted() {
+            let (count, got) = (names.len(), operands.count());
+            let plural = if count == 1 { "" } else { "s" };
+            let most = names.join(", ");
+            self.0.push(format!("expected {count} {what}{plural} ({most}), got {got}"));
+        }
+    }
+
+    /// Notes an attribute that is missing or of another kind.
+    pub fn attribute<'f, T: Field<'f>>(&mut self, attrs: Dictionary<'f>, name: &str) {
+        if T::decode(attrs, 0, name, &mut 0).is_none() {
+            let got = attrs.find(name).map_or("nothing".to_owned(), |value| value.describe());
+            self.0.push(format!("attribute `{name}`: expected {}, got {got}", T::expected()));
+        }
+    }
+
+    /// Notes attributes besides these.
+    pub fn only(&mut self, attrs: Dictionary<'_>, names: &[&str]) {
+        for (name, value) in attrs.iter() {
+            let name = String::from_utf8_lossy(name);
+            if !names.contains(&&*name) {
+                let expected = match names {
+                    [] => "no attributes".to_owned(),
+                    names => format!("only {}", names.join(", ")),
+                };
+                let got = value.describe();
+                self.0.push(format!("attribute `{name}`: expected {expected}, got {got} as well"));
+            }
+        }
+    }
+
+    fn into_error(mut self, frame: &sys::XLA_FFI_CallFrame) -> Error {
+        if self.0.is_empty() && shared(frame) {
+            self.0.push(
+                "a result shares memory with an argument or another result, though the handler \
+                 does not say so"
+                    .to_owned(),
+            );
+        }
+        if self.0.is_empty() {
+            self.0.push("a buffer is null or not aligned, though its shape is right".to_owned());
+        }
+        Error::invalid_argument(self.0.join("; "))
+    }
+}
+
+/// What a handler may answer with.
+#[diagnostic::on_unimplemented(
+    message = "a handler cannot answer with `{Self}`",
+    note = "it answers Ok(()) or Ok(a Future); one of the instantiate stage with the state"
+)]
+pub trait Reply<'f> {
+    /// The call's end.
+    fn reply(self) -> Option<Future<'f>>;
+}
+
+impl Reply<'_> for () {
+    #[inline(always)]
+    fn reply(self) -> Option<Future<'static>> {
+        None
+    }
+}
+
+impl<'f> Reply<'f> for Future<'f> {
+    #[inline(always)]
+    fn reply(self) -> Option<Future<'f>> {
+        Some(self)
+    }
+}
+
+/// Name and traits of a handler.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "made by the macro alone")]
+pub struct About {
+    /// For messages.
+    pub name: &'static str,
+    /// Flags of `XLA_FFI_Handler_TraitsBits`.
+    pub traits: sys::XLA_FFI_Handler_Traits,
+}
+
+/// Decodes a call whose results are the handler's alone.
+#[inline(always)]
+fn decoded<'f, C: Bound<'f>>(frame: Frame<'f>) -> Result<C, Error> {
+    let fits = !shared(frame.raw());
+    // SAFETY: called once by `enter`, and nothing is shared.
+    match if fits { unsafe { C::decode(frame) } } else { None } {
+        Some(call) => Ok(call),
+        None => Err(refused::<C>(frame)),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn refused<'f, C: Bound<'f>>(frame: Frame<'f>) -> Error {
+    let mut problems = Problems::default();
+    C::explain(frame, &mut problems);
+    problems.into_error(frame.raw())
+}
+
+/// The entry point of a stage that answers with a [`Reply`].
+///
+/// # Safety
+/// XLA calls this, or someone who keeps the C API's promises about the frame.
+#[inline(always)]
+pub unsafe fn enter<'f, C: Bound<'f>, R: Reply<'f>>(
+    raw: *mut sys::XLA_FFI_CallFrame,
+    about: About,
+    stage: ExecutionStage,
+    body: impl FnOnce(C, &Context<'f>) -> Result<R, Error>,
+) -> *mut sys::XLA_FFI_Error {
+    let run = |frame, context: &Context<'f>| body(decoded(frame)?, context);
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (opened, api) = crate::handler::open(raw, stage.code(), about.name, about.traits);
+        let frame = match opened {
+            Ok(frame) => frame,
+            Err(answer) => return answer,
+        };
+        let context = Context::new(api, frame.raw().ctx).of_stage(stage);
+        let outcome = panics::catch(|| {
+            let _mode = IeeeMode::enter();
+            run(frame, &context)
+        });
+        match outcome {
+            Ok(Ok(reply)) => match reply.reply() {
+                None => std::ptr::null_mut(),
+                Some(future) => {
+                    crate::handler::answer_later(about.name, future, raw, &context, api)
+                }
+            },
+            Ok(Err(error)) => crate::handler::refuse(about.name, error, api),
+            Err(panic) => crate::handler::refuse(about.name, bug(&panic), api),
+        }
+    }
+}
+
+/// The entry point of a stage that answers with state for later stages.
+///
+/// # Safety
+/// As for [`enter`].
+pub unsafe fn enter_keeping<'f, C: Bound<'f>, S: HostType>(
+    raw: *mut sys::XLA_FFI_CallFrame,
+    about: About,
+    stage: ExecutionStage,
+    body: impl FnOnce(C, &Context<'f>) -> Result<S, Error>,
+) -> *mut sys::XLA_FFI_Error {
+    let keep = |call, context: &Context<'f>| keep(context, body(call, context)?);
+    // SAFETY: the caller's promise.
+    unsafe { enter(raw, about, stage, keep) }
+}
+
+#[cold]
+fn bug(panic: &str) -> Error {
+    Error::internal(format!("a bug in this handler: {panic}"))
+}

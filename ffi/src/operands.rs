@@ -1,0 +1,267 @@
+//! The arguments and results of a call, taken one after the other by the types that stand for them.
+
+use std::marker::PhantomData;
+
+use crate::buffer::{ANY_RANK, AnyBuffer, AnyBufferMut, Buffer, BufferMut, Rest, Token};
+use crate::data_type::{DataType, Element};
+use crate::frame::dims;
+use crate::sys;
+
+/// How many operands a type takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "there are no others")]
+pub enum Arity {
+    /// Always one.
+    One,
+    /// One, or none at the end of the list.
+    AtMostOne,
+    /// All that are left.
+    Rest,
+}
+
+/// Whether operands of these arities can be told apart: those that may be missing come after all that
+/// may not, and at most one, the last, takes the rest.
+pub const fn in_order(arities: &[Arity]) -> bool {
+    let mut index = 1;
+    while index < arities.len() {
+        match (arities[index - 1], arities[index]) {
+            (Arity::Rest, _) | (Arity::AtMostOne, Arity::One) => return false,
+            _ => index += 1,
+        }
+    }
+    true
+}
+
+/// Arguments or results of a call, taken one after the other.
+#[derive(Clone, Copy)]
+pub struct Operands<'f> {
+    list: List<'f>,
+    next: usize,
+}
+
+#[derive(Clone, Copy)]
+enum List<'f> {
+    Args(&'f sys::XLA_FFI_Args),
+    Rets(&'f sys::XLA_FFI_Rets),
+}
+
+impl<'f> Operands<'f> {
+    pub(crate) fn args(frame: &'f sys::XLA_FFI_CallFrame) -> Self {
+        Operands { list: List::Args(&frame.args), next: 0 }
+    }
+
+    pub(crate) fn rets(frame: &'f sys::XLA_FFI_CallFrame) -> Self {
+        Operands { list: List::Rets(&frame.rets), next: 0 }
+    }
+
+    /// How many there are.
+    #[inline(always)]
+    pub fn count(&self) -> usize {
+        let size = match self.list {
+            List::Args(args) => args.size,
+            List::Rets(rets) => rets.size,
+        };
+        usize::try_from(size).unwrap_or(0)
+    }
+
+    /// How many were taken.
+    pub fn taken(&self) -> usize {
+        self.next
+    }
+
+    /// Whether all were taken.
+    #[inline(always)]
+    pub fn exhausted(&self) -> bool {
+        self.next == self.count()
+    }
+
+    /// Takes the next one, if it is a buffer without negative dimensions.
+    #[inline(always)]
+    fn buffer(&mut self) -> Option<AnyBuffer<'f>> {
+        if self.exhausted() {
+            return None;
+        }
+        let at = self.next;
+        // SAFETY: at < size, so both arrays have this entry (Frame::new's contract), and an entry of
+        // type BUFFER points to a buffer.
+        let buffer = unsafe {
+            let (is_buffer, operand) = match self.list {
+                List::Args(args) => {
+                    (*args.types.add(at) == sys::XLA_FFI_ArgType_BUFFER, *args.args.add(at))
+                }
+                List::Rets(rets) => {
+                    (*rets.types.add(at) == sys::XLA_FFI_RetType_BUFFER, *rets.rets.add(at))
+                }
+            };
+            is_buffer.then(|| &*operand.cast::<sys::XLA_FFI_Buffer>())?
+        };
+        if dims(buffer).iter().any(|dim| *dim < 0) {
+            return None;
+        }
+        self.next += 1;
+        Some(AnyBuffer(buffer))
+    }
+
+    /// What the next one is, for messages; and takes it.
+    pub(crate) fn describe(&mut self) -> String {
+        if self.exhausted() {
+            return "nothing".to_owned();
+        }
+        let before = self.next;
+        let text = self.buffer().map(|buffer| buffer.to_string());
+        self.next = before + 1;
+        text.unwrap_or_else(|| "no buffer, or one of negative size".to_owned())
+    }
+}
+
+/// A type that decodes arguments of a call.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no argument of a call",
+    note = "arguments are Buffer<'f, T>, Buffer<'f, T, RANK>, AnyBuffer<'f>, Token<'f>, Option of \
+            these, and Rest<'f, AnyBuffer<'f>>"
+)]
+pub trait FromArg<'f>: Sized {
+    /// How many arguments it takes.
+    const ARITY: Arity = Arity::One;
+
+    /// The value, or None where what comes next is something else.
+    fn from_arg(args: &mut Operands<'f>) -> Option<Self>;
+
+    /// What must come next, for messages: `f32 of rank 2`.
+    fn expected() -> String;
+}
+
+/// A type that decodes results of a call.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no result of a call",
+    note = "results are BufferMut<'f, T>, BufferMut<'f, T, RANK>, AnyBufferMut<'f>, Token<'f>, Option \
+            of these, and Rest<'f, AnyBufferMut<'f>>"
+)]
+pub trait FromRet<'f>: Sized {
+    /// How many results it takes.
+    const ARITY: Arity = Arity::One;
+
+    /// The value, or None where what comes next is something else.
+    fn from_ret(rets: &mut Operands<'f>) -> Option<Self>;
+
+    /// What must come next, for messages.
+    fn expected() -> String;
+}
+
+fn typed_text<T: Element, const RANK: usize>() -> String {
+    if RANK == ANY_RANK { T::DTYPE.to_string() } else { format!("{} of rank {RANK}", T::DTYPE) }
+}
+
+impl<'f> FromArg<'f> for AnyBuffer<'f> {
+    #[inline(always)]
+    fn from_arg(args: &mut Operands<'f>) -> Option<Self> {
+        args.buffer()
+    }
+
+    fn expected() -> String {
+        "a buffer".to_owned()
+    }
+}
+
+impl<'f> FromRet<'f> for AnyBufferMut<'f> {
+    #[inline(always)]
+    fn from_ret(rets: &mut Operands<'f>) -> Option<Self> {
+        rets.buffer().map(AnyBufferMut)
+    }
+
+    fn expected() -> String {
+        "a buffer".to_owned()
+    }
+}
+
+impl<'f, T: Element, const RANK: usize> FromArg<'f> for Buffer<'f, T, RANK> {
+    #[inline(always)]
+    fn from_arg(args: &mut Operands<'f>) -> Option<Self> {
+        Buffer::new(args.buffer()?)
+    }
+
+    fn expected() -> String {
+        typed_text::<T, RANK>()
+    }
+}
+
+impl<'f, T: Element, const RANK: usize> FromRet<'f> for BufferMut<'f, T, RANK> {
+    #[inline(always)]
+    fn from_ret(rets: &mut Operands<'f>) -> Option<Self> {
+        BufferMut::new(rets.buffer()?)
+    }
+
+    fn expected() -> String {
+        typed_text::<T, RANK>()
+    }
+}
+
+macro_rules! operand {
+    ($trait:ident, $decode:ident, $any:ident) => {
+        impl<'f> $trait<'f> for Token<'f> {
+            #[inline(always)]
+            fn $decode(operands: &mut Operands<'f>) -> Option<Self> {
+                let buffer = operands.buffer()?;
+                let token = buffer.dtype() == DataType::TOKEN && buffer.rank() == 0;
+                token.then_some(Token(PhantomData))
+            }
+
+            fn expected() -> String {
+                "a token".to_owned()
+            }
+        }
+
+        impl<'f, T: $trait<'f>> $trait<'f> for Option<T> {
+            const ARITY: Arity = Arity::AtMostOne;
+
+            #[inline(always)]
+            fn $decode(operands: &mut Operands<'f>) -> Option<Self> {
+                const { assert!(matches!(T::ARITY, Arity::One), "an Option holds one operand") };
+                if operands.exhausted() {
+                    return Some(None);
+                }
+                T::$decode(operands).map(Some)
+            }
+
+            fn expected() -> String {
+                format!("{} or nothing", T::expected())
+            }
+        }
+
+        impl<'f> $trait<'f> for Rest<'f, $any<'f>> {
+            const ARITY: Arity = Arity::Rest;
+
+            fn $decode(operands: &mut Operands<'f>) -> Option<Self> {
+                let mut rest = Vec::with_capacity(operands.count() - operands.taken());
+                while !operands.exhausted() {
+                    rest.push(<$any<'f> as $trait<'f>>::$decode(operands)?);
+                }
+                Some(Rest(rest, PhantomData))
+            }
+
+            fn expected() -> String {
+                "buffers".to_owned()
+            }
+        }
+    };
+}
+
+operand!(FromArg, from_arg, AnyBuffer);
+operand!(FromRet, from_ret, AnyBufferMut);
+
+/// Whether a result shares memory with an argument or with another result. Tokens and empty buffers do
+/// not count, since XLA gives them all one address.
+#[inline(always)]
+pub(crate) fn shared(frame: &sys::XLA_FFI_CallFrame) -> bool {
+    let data = |operands: Operands<'_>, at: usize| {
+        let buffer = Operands { next: at, ..operands }.buffer()?;
+        let data = buffer.element_count() != Some(0) && buffer.dtype() != DataType::TOKEN;
+        (data && !buffer.as_ptr().is_null()).then(|| buffer.as_ptr())
+    };
+    let (args, rets) = (Operands::args(frame), Operands::rets(frame));
+    (0..rets.count()).any(|ret| {
+        let Some(memory) = data(rets, ret) else { return false };
+        (0..args.count()).any(|arg| data(args, arg) == Some(memory))
+            || (0..ret).any(|other| data(rets, other) == Some(memory))
+    })
+}
