@@ -11,14 +11,14 @@ use crate::value::Attribute;
 use crate::{ExecutionStage, IeeeMode, panics, sys};
 
 pub use crate::dictionary::{Dictionary, distinct, positions};
-pub use crate::operands::{Arity, FromArg, FromRet, Operands, in_order};
+pub use crate::operands::{Arity, FromArg, FromRet, Operands, has_rest, in_order, meet};
 
 /// A decoded call: what `handler!` generates.
 pub trait Bound<'f>: Sized {
-    /// The call, where it fits.
+    /// The call, where it fits and its results share no memory.
     ///
     /// # Safety
-    /// Once in a call, whose results share no memory with arguments or with each other.
+    /// Once in a call.
     unsafe fn decode(frame: Frame<'f>) -> Option<Self>;
 
     /// Why it does not fit.
@@ -221,12 +221,11 @@ pub struct About {
     pub traits: sys::XLA_FFI_Handler_Traits,
 }
 
-/// Decodes a call whose results are the handler's alone.
+/// Decodes a call.
 #[inline(always)]
 fn decoded<'f, C: Bound<'f>>(frame: Frame<'f>) -> Result<C, Error> {
-    let fits = !shared(frame.raw());
-    // SAFETY: called once by `enter`, and nothing is shared.
-    match if fits { unsafe { C::decode(frame) } } else { None } {
+    // SAFETY: called once by `enter`.
+    match unsafe { C::decode(frame) } {
         Some(call) => Ok(call),
         None => Err(refused::<C>(frame)),
     }

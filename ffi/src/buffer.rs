@@ -32,7 +32,7 @@ impl<'f> AnyBuffer<'f> {
         DataType::from_code(self.0.dtype)
     }
 
-    /// The dimensions, none of them negative.
+    /// The dimensions.
     #[inline(always)]
     pub fn dims(&self) -> &'f [i64] {
         dims(self.0)
@@ -44,7 +44,7 @@ impl<'f> AnyBuffer<'f> {
         self.dims().len()
     }
 
-    /// Number of elements; None where it does not fit.
+    /// Number of elements; None where it does not fit, or a dimension is negative.
     #[inline(always)]
     pub fn element_count(&self) -> Option<usize> {
         let mut dims = self.dims().iter();
@@ -73,10 +73,16 @@ impl<'f> AnyBuffer<'f> {
 
     #[inline(always)]
     fn extent<T: Element>(&self) -> Option<(*mut T, usize)> {
+        self.memory(self.element_count()?)
+    }
+
+    /// Where so many elements of `T` start.
+    #[inline(always)]
+    fn memory<T: Element>(&self, len: usize) -> Option<(*mut T, usize)> {
+        let data = self.0.data.cast::<T>();
         if self.0.dtype != T::DTYPE.code() {
             return None;
         }
-        let (data, len) = (self.0.data.cast::<T>(), self.element_count()?);
         if len > isize::MAX.unsigned_abs() / size_of::<T>() || !data.is_aligned() {
             return None;
         }
@@ -87,10 +93,22 @@ impl<'f> AnyBuffer<'f> {
         Some((data, len))
     }
 
+    /// The memory of a buffer of this type and rank.
     #[inline(always)]
     fn typed<T: Element, const RANK: usize>(self) -> Option<(*mut T, usize)> {
-        let rank_fits = RANK == ANY_RANK || i64::try_from(RANK) == Ok(self.0.rank);
-        if rank_fits { self.extent() } else { None }
+        if RANK == ANY_RANK {
+            return self.extent();
+        }
+        if i64::try_from(RANK) != Ok(self.0.rank) {
+            return None;
+        }
+        let mut count = 1_usize;
+        for at in 0..RANK {
+            // SAFETY: a buffer has `rank` dimensions.
+            let dim = unsafe { *self.0.dims.add(at) };
+            count = count.checked_mul(usize::try_from(dim).ok()?)?;
+        }
+        self.memory(count)
     }
 }
 

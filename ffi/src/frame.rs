@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 
 use crate::data_type::{DataType, Element};
 use crate::dictionary::Dictionary;
-use crate::operands::Operands;
+use crate::operands::{Operands, shared};
 use crate::sys;
 use crate::value::{Array, Scalar, Value};
 
@@ -136,6 +136,11 @@ impl<'f> Frame<'f> {
     #[inline(always)]
     pub unsafe fn rets(self) -> Operands<'f> {
         Operands::rets(self.raw)
+    }
+
+    /// Whether a result shares memory with an argument or with another result.
+    pub fn has_shared_memory(self) -> bool {
+        shared(self.raw)
     }
 
     /// The attributes by their names.
@@ -386,8 +391,22 @@ impl<'f> Attributes<'f> {
         there.then(|| self.value(index))
     }
 
-    /// The value of this name, by binary search.
+    /// The value of this name. Few attributes are looked through, many searched by halves.
+    #[inline(always)]
     pub fn find(&self, name: &str) -> Option<Value<'f>> {
+        /// Calls have fewer.
+        const FEW: usize = 16;
+        let count = self.count();
+        if count > FEW {
+            return self.search(name);
+        }
+        let found = (0..count).find(|index| self.name(*index) == name.as_bytes());
+        found.map(|index| self.value(index))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn search(&self, name: &str) -> Option<Value<'f>> {
         let (mut low, mut high) = (0, self.count());
         while low < high {
             let middle = low + (high - low) / 2;

@@ -102,6 +102,19 @@ macro_rules! handler {
                     let $all =
                         <$all_type as $crate::bind::FromAttrs<$f>>::from_attrs(frame.dictionary())?;
                 )?
+                let meet = $crate::bind::meet(
+                    [$($(<$arg_type as $crate::bind::FromArg<$f>>::address(&$arg)),*)?],
+                    [$($(<$ret_type as $crate::bind::FromRet<$f>>::address(&$ret)),*)?],
+                );
+                let rest =
+                    $crate::bind::has_rest(
+                        &[$($(<$arg_type as $crate::bind::FromArg<$f>>::ARITY),*)?]
+                    ) || $crate::bind::has_rest(
+                        &[$($(<$ret_type as $crate::bind::FromRet<$f>>::ARITY),*)?]
+                    );
+                if (meet || rest) && frame.has_shared_memory() {
+                    return ::core::option::Option::None;
+                }
                 ::core::option::Option::Some(Self {
                     $($($arg,)*)?
                     $($($ret,)*)?
@@ -150,12 +163,14 @@ macro_rules! handler {
         }
     };
     (@body [] $f:lifetime $call:ident $bound:ident $context:tt $body:block) => {
+        #[inline(always)]
         fn run<$f>(
             $call: $bound<$f>,
             $context: &$crate::Context<$f>,
         ) -> ::core::result::Result<impl $crate::bind::Reply<$f> + use<$f>, $crate::Error> $body
     };
     (@body [keeping] $f:lifetime $call:ident $bound:ident $context:tt $body:block) => {
+        #[inline(always)]
         fn run<$f>(
             $call: $bound<$f>,
             $context: &$crate::Context<$f>,

@@ -4,7 +4,6 @@ use std::marker::PhantomData;
 
 use crate::buffer::{ANY_RANK, AnyBuffer, AnyBufferMut, Buffer, BufferMut, Rest, Token};
 use crate::data_type::{DataType, Element};
-use crate::frame::dims;
 use crate::sys;
 
 /// How many operands a type takes.
@@ -75,10 +74,10 @@ impl<'f> Operands<'f> {
         self.next == self.count()
     }
 
-    /// Takes the next one, if it is a buffer without negative dimensions.
+    /// Takes the next one, if it is a buffer.
     #[inline(always)]
     fn buffer(&mut self) -> Option<AnyBuffer<'f>> {
-        if self.exhausted() {
+        if self.next >= self.count() {
             return None;
         }
         let at = self.next;
@@ -95,9 +94,6 @@ impl<'f> Operands<'f> {
             };
             is_buffer.then(|| &*operand.cast::<sys::XLA_FFI_Buffer>())?
         };
-        if dims(buffer).iter().any(|dim| *dim < 0) {
-            return None;
-        }
         self.next += 1;
         Some(AnyBuffer(buffer))
     }
@@ -110,7 +106,7 @@ impl<'f> Operands<'f> {
         let before = self.next;
         let text = self.buffer().map(|buffer| buffer.to_string());
         self.next = before + 1;
-        text.unwrap_or_else(|| "no buffer, or one of negative size".to_owned())
+        text.unwrap_or_else(|| "no buffer".to_owned())
     }
 }
 
@@ -126,6 +122,9 @@ pub trait FromArg<'f>: Sized {
 
     /// The value, or None where what comes next is something else.
     fn from_arg(args: &mut Operands<'f>) -> Option<Self>;
+
+    /// Where it lies; null for what has no memory.
+    fn address(&self) -> *const u8;
 
     /// What must come next, for messages: `f32 of rank 2`.
     fn expected() -> String;
@@ -144,6 +143,9 @@ pub trait FromRet<'f>: Sized {
     /// The value, or None where what comes next is something else.
     fn from_ret(rets: &mut Operands<'f>) -> Option<Self>;
 
+    /// Where it lies; null for what has no memory.
+    fn address(&self) -> *const u8;
+
     /// What must come next, for messages.
     fn expected() -> String;
 }
@@ -158,6 +160,11 @@ impl<'f> FromArg<'f> for AnyBuffer<'f> {
         args.buffer()
     }
 
+    #[inline(always)]
+    fn address(&self) -> *const u8 {
+        self.as_ptr()
+    }
+
     fn expected() -> String {
         "a buffer".to_owned()
     }
@@ -167,6 +174,11 @@ impl<'f> FromRet<'f> for AnyBufferMut<'f> {
     #[inline(always)]
     fn from_ret(rets: &mut Operands<'f>) -> Option<Self> {
         rets.buffer().map(AnyBufferMut)
+    }
+
+    #[inline(always)]
+    fn address(&self) -> *const u8 {
+        self.shape().as_ptr()
     }
 
     fn expected() -> String {
@@ -180,6 +192,11 @@ impl<'f, T: Element, const RANK: usize> FromArg<'f> for Buffer<'f, T, RANK> {
         Buffer::new(args.buffer()?)
     }
 
+    #[inline(always)]
+    fn address(&self) -> *const u8 {
+        self.as_any().as_ptr()
+    }
+
     fn expected() -> String {
         typed_text::<T, RANK>()
     }
@@ -189,6 +206,11 @@ impl<'f, T: Element, const RANK: usize> FromRet<'f> for BufferMut<'f, T, RANK> {
     #[inline(always)]
     fn from_ret(rets: &mut Operands<'f>) -> Option<Self> {
         BufferMut::new(rets.buffer()?)
+    }
+
+    #[inline(always)]
+    fn address(&self) -> *const u8 {
+        self.as_any().as_ptr()
     }
 
     fn expected() -> String {
@@ -204,6 +226,11 @@ macro_rules! operand {
                 let buffer = operands.buffer()?;
                 let token = buffer.dtype() == DataType::TOKEN && buffer.rank() == 0;
                 token.then_some(Token(PhantomData))
+            }
+
+            #[inline(always)]
+            fn address(&self) -> *const u8 {
+                std::ptr::null()
             }
 
             fn expected() -> String {
@@ -223,6 +250,11 @@ macro_rules! operand {
                 T::$decode(operands).map(Some)
             }
 
+            #[inline(always)]
+            fn address(&self) -> *const u8 {
+                self.as_ref().map_or(std::ptr::null(), T::address)
+            }
+
             fn expected() -> String {
                 format!("{} or nothing", T::expected())
             }
@@ -239,6 +271,10 @@ macro_rules! operand {
                 Some(Rest(rest, PhantomData))
             }
 
+            fn address(&self) -> *const u8 {
+                std::ptr::null()
+            }
+
             fn expected() -> String {
                 "buffers".to_owned()
             }
@@ -249,19 +285,38 @@ macro_rules! operand {
 operand!(FromArg, from_arg, AnyBuffer);
 operand!(FromRet, from_ret, AnyBufferMut);
 
+/// Whether these results share an address with these arguments or with each other: then it is worth to
+/// look closer.
+#[inline(always)]
+pub fn meet<const A: usize, const R: usize>(args: [*const u8; A], rets: [*const u8; R]) -> bool {
+    let mut meet = false;
+    for (at, ret) in rets.iter().enumerate() {
+        for other in args.iter().chain(&rets[..at]) {
+            meet |= std::ptr::eq(*ret, *other) && !ret.is_null();
+        }
+    }
+    meet
+}
+
+/// Whether a list of operands of these arities has one that takes the rest.
+pub const fn has_rest(arities: &[Arity]) -> bool {
+    matches!(arities.last(), Some(Arity::Rest))
+}
+
 /// Whether a result shares memory with an argument or with another result. Tokens and empty buffers do
 /// not count, since XLA gives them all one address.
-#[inline(always)]
+#[cold]
+#[inline(never)]
 pub(crate) fn shared(frame: &sys::XLA_FFI_CallFrame) -> bool {
-    let data = |operands: Operands<'_>, at: usize| {
+    let memory = |operands: Operands<'_>, at: usize| {
         let buffer = Operands { next: at, ..operands }.buffer()?;
         let data = buffer.element_count() != Some(0) && buffer.dtype() != DataType::TOKEN;
         (data && !buffer.as_ptr().is_null()).then(|| buffer.as_ptr())
     };
     let (args, rets) = (Operands::args(frame), Operands::rets(frame));
     (0..rets.count()).any(|ret| {
-        let Some(memory) = data(rets, ret) else { return false };
-        (0..args.count()).any(|arg| data(args, arg) == Some(memory))
-            || (0..ret).any(|other| data(rets, other) == Some(memory))
+        let Some(address) = memory(rets, ret) else { return false };
+        (0..args.count()).any(|arg| memory(args, arg) == Some(address))
+            || (0..ret).any(|other| memory(rets, other) == Some(address))
     })
 }
