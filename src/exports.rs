@@ -3,6 +3,7 @@
 //!
 //! Strings are UTF-8 and end with NUL. Nothing here unwinds into the caller.
 
+mod callback;
 mod register;
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -12,6 +13,7 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value as Json, json};
 use xla_ffi::{DataType, Element, Error, Given, Operand, Shape, Signature, Value};
 
+pub use callback::*;
 pub use register::*;
 
 use crate::backend;

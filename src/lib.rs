@@ -20,10 +20,12 @@
 //! - an argument and a result that XLA declares to share memory may do so or not.
 
 pub mod backend;
+pub mod callback;
 pub mod exports;
 mod ops;
 mod registration;
 mod table;
 
+pub use callback::Callback;
 pub use registration::Registration;
 pub use table::{Layout, Op, Platform, Target, ops, targets};

@@ -14,9 +14,10 @@ from lapax._supported import require_supported_jax
 
 require_supported_jax(jax.__version__)
 
-from lapax import _library, ffi  # noqa: E402  The gate comes before what needs a supported JAX.
+from lapax import _callback, _library, ffi  # noqa: E402  The gate comes before what needs JAX.
 from lapax._backend import Backend, backend, backends, set_backend  # noqa: E402
 from lapax._call import ffi_call  # noqa: E402
+from lapax._callback import host_callback  # noqa: E402
 from lapax._install import (  # noqa: E402
     exporting,
     install,
@@ -31,6 +32,7 @@ from lapax._table import Attr, Code, Dim, Operand, Signature, Target, Variant, t
 __version__ = _library.version()
 
 register()
+_callback.register()
 
 __all__ = [
     "Attr",
@@ -48,6 +50,7 @@ __all__ = [
     "exporting",
     "ffi",
     "ffi_call",
+    "host_callback",
     "install",
     "installed",
     "is_installed",

@@ -73,12 +73,12 @@ def path() -> Path:
 
 def version() -> str:
     """The version of the library, which is that of the package."""
-    return _text(_loaded().lapax_version())
+    return _text(loaded().lapax_version())
 
 
 def raw_targets() -> Iterator[RawTarget]:
     """The rows of the table, in the library's order."""
-    library = _loaded()
+    library = loaded()
     for i in range(library.lapax_target_count()):
         row = library.lapax_target_at(i).contents
         if row.struct_size < ctypes.sizeof(_Target):
@@ -95,25 +95,25 @@ def infer(request: Mapping[str, Any]) -> dict[str, Any]:
     `request` is {"target", "platform", "args": [{"dtype", "shape"}], "attrs", "dims"}; the answer
     is {"rets": [{"dtype", "shape"}]} or {"error": every mismatch in one text}.
     """
-    answer: dict[str, Any] = _decoded(_loaded().lapax_infer(json.dumps(request).encode()))
+    answer: dict[str, Any] = _decoded(loaded().lapax_infer(json.dumps(request).encode()))
     return answer
 
 
 def backends() -> list[dict[str, Any]]:
     """The CPU backends built in: {"name"}, and of a LAPACK {"lapack", "blas", "integer_bits"}."""
-    answer: list[dict[str, Any]] = _decoded(_loaded().lapax_backends())
+    answer: list[dict[str, Any]] = _decoded(loaded().lapax_backends())
     return answer
 
 
 def backend() -> dict[str, str]:
     """The CPU backend in force: {"backend": name} or {"error": sentence}."""
-    answer: dict[str, str] = _decoded(_loaded().lapax_backend())
+    answer: dict[str, str] = _decoded(loaded().lapax_backend())
     return answer
 
 
 def set_backend(name: str) -> dict[str, str]:
     """Chooses the CPU backend; the answer is that of `backend`."""
-    answer: dict[str, str] = _decoded(_loaded().lapax_set_backend(name.encode()))
+    answer: dict[str, str] = _decoded(loaded().lapax_set_backend(name.encode()))
     return answer
 
 
@@ -124,11 +124,11 @@ def _decoded(answer: int | None) -> Any:
     try:
         return json.loads(_text(ctypes.cast(answer, ctypes.c_char_p).value))
     finally:
-        _loaded().lapax_free(answer)
+        loaded().lapax_free(answer)
 
 
 @functools.cache
-def _loaded() -> Any:
+def loaded() -> Any:
     """The library with its C signatures declared; loaded once, never closed."""
     file = path()
     try:
@@ -151,6 +151,14 @@ def _loaded() -> Any:
         library.lapax_backend.argtypes = ()
         library.lapax_set_backend.restype = ctypes.c_void_p
         library.lapax_set_backend.argtypes = (ctypes.c_char_p,)
+        library.lapax_callback_new.restype = ctypes.c_int64
+        library.lapax_callback_new.argtypes = (ctypes.c_void_p,) * 3
+        library.lapax_callback_release.restype = None
+        library.lapax_callback_release.argtypes = (ctypes.c_int64,)
+        library.lapax_callback_held.restype = ctypes.c_int
+        library.lapax_callback_held.argtypes = (ctypes.c_int64,)
+        library.lapax_callback_handler.restype = ctypes.c_void_p
+        library.lapax_callback_handler.argtypes = (ctypes.c_int,)
         library.lapax_free.restype = None
         library.lapax_free.argtypes = (ctypes.c_void_p,)
     except AttributeError as error:

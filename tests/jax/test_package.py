@@ -90,7 +90,7 @@ def test_another_library_is_named(monkeypatch):
 
     monkeypatch.setenv("LAPAX_LIBRARY", _ctypes.__file__)
     with pytest.raises(lapax.LibraryError) as raised:
-        _library._loaded.__wrapped__()
+        _library.loaded.__wrapped__()
     assert str(raised.value).startswith(f"{_ctypes.__file__} is not liblapax: ")
 
 

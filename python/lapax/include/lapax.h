@@ -12,6 +12,7 @@
 #define LAPAX_H_
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -76,6 +77,39 @@ const void *lapax_handler(const char *name, const char *platform);
  *      the dimensions that no argument fixes.
  * Out: {"rets": [{"dtype", "shape"}]}, or {"error"} with the sentence of the handler's refusal. */
 char *lapax_infer(const char *request);
+
+/* ---- Host callbacks -------------------------------------------------------------------------------
+ *
+ * A function of the user's that programs call: custom_call @lapax_host_callback(...) with the attribute
+ * callback = <number> : i64, for a host in which both stages of that target are registered.
+ */
+
+typedef struct lapax_operand {
+  void *data;           /* row-major; results are to be written */
+  const int64_t *dims;
+  int64_t rank;
+  uint32_t dtype;       /* XLA_FFI_DataType */
+} lapax_operand;
+
+/* Called from any thread, several calls at a time. 0 on success, else an error whose sentence, of less
+ * than error_size bytes and ended by NUL, it has written to error. */
+typedef int (*lapax_function)(void *user, const lapax_operand *args, size_t arg_count,
+                              const lapax_operand *rets, size_t ret_count, char *error,
+                              size_t error_size);
+typedef void (*lapax_drop)(void *user);
+
+/* Makes a callback; its number, or 0 for a NULL function. drop, if not NULL, gets user when it was
+ * released and no compiled program holds it any more. */
+int64_t lapax_callback_new(lapax_function function, void *user, lapax_drop drop);
+
+/* Lets it go; programs that hold it go on. */
+void lapax_callback_release(int64_t number);
+
+/* Whether its maker or a program holds it: 0 or 1. */
+int lapax_callback_held(int64_t number);
+
+/* The XLA_FFI_Handler * of the target's instantiate stage, or, for 0, of its execute stage. */
+const void *lapax_callback_handler(int instantiate);
 
 /* ---- The CPU backend -----------------------------------------------------------------------------*/
 
