@@ -147,7 +147,7 @@ macro_rules! attribute {
 #[macro_export]
 macro_rules! bind_attributes {
     ($attrs:ident, $f:lifetime; $($field:ident: $value:ty),*) => {
-        const COUNT: usize = [$(stringify!($field)),*].len();
+        const COUNT: usize = <[&str]>::len(&[$(stringify!($field)),*]);
         const NAMES: [&str; COUNT] = [$(stringify!($field)),*];
         const _: () = assert!($crate::bind::distinct(NAMES), "two attributes have one name");
         const POSITIONS: [usize; COUNT] = $crate::bind::positions(NAMES);

@@ -144,8 +144,11 @@ impl Problems {
         if !operands.exhausted() {
             let (count, got) = (names.len(), operands.count());
             let plural = if count == 1 { "" } else { "s" };
-            let most = names.join(", ");
-            self.0.push(format!("expected {count} {what}{plural} ({most}), got {got}"));
+            let text = match names {
+                [] => format!("expected no {what}s, got {got}"),
+                _ => format!("expected {count} {what}{plural} ({}), got {got}", names.join(", ")),
+            };
+            self.0.push(text);
         }
     }
 

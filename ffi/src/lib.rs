@@ -77,6 +77,7 @@ mod attribute_macro;
 pub mod bind;
 mod buffer;
 mod check;
+mod chunks;
 mod context;
 mod data_type;
 mod device;

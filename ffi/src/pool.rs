@@ -9,12 +9,11 @@
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 
+use crate::chunks::Chunks;
 use crate::error::{destroy, struct_size};
-use crate::float_mode::IeeeMode;
-use crate::{panics, sys};
+use crate::sys;
 
 /// The host's thread pool, for the call of which it was asked.
 pub struct ThreadPool<'f> {
@@ -55,18 +54,12 @@ impl ThreadPool<'_> {
             return (0..chunks).for_each(body);
         }
         // SAFETY: only the lifetime changes. The body is called for claimed chunks only, and this
-        // function does not return before all of those have ended (`Shared::wait`), be it by a
+        // function does not return before all of those have ended (`Chunks::wait`), be it by a
         // panic: `work` catches it.
         let body = unsafe {
             std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(body)
         };
-        let shared = Arc::new(Shared {
-            body,
-            chunks,
-            next: AtomicUsize::new(0),
-            progress: Mutex::new(Progress { ended: 0, panic: None }),
-            all_ended: Condvar::new(),
-        });
+        let shared = Arc::new(Chunks::new(body, chunks));
         for _ in 0..helpers {
             self.schedule(&shared);
         }
@@ -107,70 +100,9 @@ pub(crate) trait Work: Send + Sync + 'static {
     fn work(&self);
 }
 
-/// What the caller and its helpers share.
-struct Shared {
-    body: &'static (dyn Fn(usize) + Sync),
-    chunks: usize,
-    /// The next chunk to be claimed.
-    next: AtomicUsize,
-    progress: Mutex<Progress>,
-    all_ended: Condvar,
-}
-
-struct Progress {
-    ended: usize,
-    panic: Option<String>,
-}
-
-impl Work for Shared {
-    /// Claims and runs chunks until there are none.
+impl Work for Chunks {
     fn work(&self) {
-        let _mode = IeeeMode::enter();
-        let mut ended = 0;
-        let mut panic = None;
-        loop {
-            let chunk = self.next.fetch_add(1, Ordering::Relaxed);
-            if chunk >= self.chunks {
-                break;
-            }
-            if let Err(message) = panics::catch(|| (self.body)(chunk)) {
-                panic = Some(message);
-            }
-            ended += 1;
-        }
-        if ended > 0 {
-            let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-            progress.ended += ended;
-            progress.panic = progress.panic.take().or(panic);
-            if progress.ended == self.chunks {
-                self.all_ended.notify_all();
-            }
-        }
-    }
-}
-
-impl Shared {
-    /// Waits for the chunks that helpers have claimed; the first panic's message, if any.
-    ///
-    /// A chunk is some ten microseconds of work, as long as it takes to put a thread to sleep and to
-    /// wake it: so at first it looks again and again.
-    fn wait(&self) -> Option<String> {
-        /// How often it looks, about 0.7 us apart on current x86-64 processors.
-        const LOOKS: usize = 64;
-        const PAUSES: usize = 16;
-        for _ in 0..LOOKS {
-            if let Ok(mut progress) = self.progress.try_lock()
-                && progress.ended == self.chunks
-            {
-                return progress.panic.take();
-            }
-            (0..PAUSES).for_each(|_| std::hint::spin_loop());
-        }
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        while progress.ended < self.chunks {
-            progress = self.all_ended.wait(progress).unwrap_or_else(PoisonError::into_inner);
-        }
-        progress.panic.take()
+        Chunks::work(self);
     }
 }
 

@@ -209,6 +209,21 @@ fn sections_left_out_are_not_looked_at() {
     assert_eq!(run(blind, &call), Ok(()));
 }
 
+xla_ffi::handler! {
+    /// Takes nothing, gives nothing.
+    pub(crate) fn empty(_call: Empty<'f>, _context) in Execute { args {} rets {} attrs {} } => { Ok(()) }
+}
+
+#[test]
+fn empty_sections_stand_for_none() {
+    assert_eq!(run(empty, &Call::new()), Ok(()));
+    let x = [1.0_f32];
+    let call = Call::new().arg(&[1], &x).attr("a", xla_ffi::fake::Attr::I64(1));
+    let text = "empty: expected no arguments, got 1; attribute `a`: expected no attributes, got \
+                i64 1 as well";
+    assert_eq!(refusal(empty, &call), text);
+}
+
 #[test]
 fn element_types() {
     assert_eq!(DataType::F32.to_complex(), Some(DataType::C64));
