@@ -11,13 +11,14 @@ use std::panic::catch_unwind;
 use std::sync::OnceLock;
 
 use serde_json::{Map, Value as Json, json};
+use xla_ffi::sys::XLA_FFI_Handler;
 use xla_ffi::{DataType, Element, Error, Given, Operand, Shape, Signature, Value};
 
 pub use callback::*;
 pub use register::*;
 
-use crate::backend;
 use crate::table::{Layout, Op, Target, targets};
+use crate::{backend, cuda_report};
 
 /// One target, as C sees it. Valid as long as the library is loaded.
 #[repr(C)]
@@ -34,6 +35,8 @@ pub struct lapax_target {
     pub handler: *const c_void,
     /// The signature, as JSON.
     pub signature: *const c_char,
+    /// The `XLA_FFI_Handler*` of its initialize stage, or null where it has none.
+    pub initialize: *const c_void,
 }
 
 // SAFETY: the pointers are to constants and to strings that are never freed or written.
@@ -99,6 +102,19 @@ pub extern "C" fn lapax_backend() -> *mut c_char {
     })
 }
 
+/// Number of modules of CUDA kernels in this build: 0 where it was made without nvcc.
+#[unsafe(no_mangle)]
+pub extern "C" fn lapax_cuda_kernels() -> usize {
+    cuda_report::kernels()
+}
+
+/// What CUDA's targets will find on this machine, as JSON, for `lapax_free`: `{"kernels": number,
+/// "driver": {"version"} or {"error"}, "libraries": [{"name", "file"} or {"name", "error"}]}`, or null.
+#[unsafe(no_mangle)]
+pub extern "C" fn lapax_cuda() -> *mut c_char {
+    answer(catch_unwind(cuda_report::report).unwrap_or_default())
+}
+
 /// Chooses the CPU backend for all calls that begin afterwards, in every thread. Returns what
 /// `lapax_backend` would; an error leaves the choice as it was.
 ///
@@ -134,12 +150,16 @@ fn answer(json: Json) -> *mut c_char {
 fn table() -> &'static [lapax_target] {
     static TABLE: OnceLock<Vec<lapax_target>> = OnceLock::new();
     TABLE.get_or_init(|| {
+        let address = |handler: XLA_FFI_Handler| {
+            handler.map_or(std::ptr::null(), |handler| handler as *const c_void)
+        };
         let row = |(op, target): (&Op, &Target)| lapax_target {
             struct_size: size_of::<lapax_target>(),
             name: forever(target.name),
             platform: forever(target.platform.name()),
-            handler: target.handler.map_or(std::ptr::null(), |handler| handler as *const c_void),
+            handler: address(target.handler),
             signature: forever(&signature_json(op, target).to_string()),
+            initialize: address(target.initialize),
         };
         targets().map(row).collect()
     })
@@ -173,7 +193,8 @@ fn signature_json(op: &Op, target: &Target) -> Json {
     json!({
         "op": op.name,
         "family": op.family,
-        "doc": doc_text(op.doc),
+        "doc": doc_text(&[op.doc, target.doc].concat()),
+        "captured": target.captured,
         "layout": match op.layout { Layout::Column => "column", Layout::Row => "row" },
         "dims": dims,
         "requires": requires,

@@ -21,6 +21,7 @@
 
 pub mod backend;
 pub mod callback;
+mod cuda_report;
 pub mod exports;
 mod ops;
 mod registration;

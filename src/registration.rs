@@ -56,11 +56,10 @@ impl<'a> Registration<'a> {
         for target in &chosen {
             let Some(execute) = target.handler else { continue };
             let name = format!("{}{}", self.prefix, target.name);
-            // SAFETY: the table holds xla_ffi::execute of its handlers, which are never unloaded
-            // before the host: both stay to the end of the process.
-            let outcome = unsafe {
-                registry.register(&name, target.platform.xla_name(), Stages::execute(execute))
-            };
+            let stages = Stages { initialize: target.initialize, ..Stages::execute(execute) };
+            // SAFETY: the table holds xla_ffi::execute and initialize of its handlers, which are never
+            // unloaded before the host: both stay to the end of the process.
+            let outcome = unsafe { registry.register(&name, target.platform.xla_name(), stages) };
             refused.extend(outcome.err().map(|error| (name, error)));
         }
         let Some((_, first)) = refused.first() else { return Ok(chosen.len()) };

@@ -13,8 +13,17 @@ pub struct Op {
     pub doc: &'static str,
     /// How matrices lie in memory.
     pub layout: Layout,
-    /// Its targets.
-    pub targets: &'static [Target],
+    /// Its targets on the CPU.
+    pub cpu: &'static [Target],
+    /// Its targets on CUDA.
+    pub cuda: &'static [Target],
+}
+
+impl Op {
+    /// Its targets on all platforms.
+    pub fn targets(&self) -> impl Iterator<Item = &'static Target> + use<> {
+        self.cpu.iter().chain(self.cuda)
+    }
 }
 
 /// One custom-call target.
@@ -24,8 +33,14 @@ pub struct Target {
     pub name: &'static str,
     /// The platform that it runs on.
     pub platform: Platform,
+    /// What is to be known of it besides the operation's contract; mostly nothing.
+    pub doc: &'static str,
     /// The handler of its execute stage.
     pub handler: XLA_FFI_Handler,
+    /// The handler of its initialize stage, where it has one.
+    pub initialize: XLA_FFI_Handler,
+    /// Whether XLA may record it into a command buffer, a CUDA graph.
+    pub captured: bool,
     /// The calls that it accepts, one for each element type of its first argument.
     pub signatures: &'static [&'static Signature],
 }
@@ -35,16 +50,19 @@ pub struct Target {
 pub enum Platform {
     /// XLA's `Host`, JAX's `cpu`.
     Cpu,
+    /// NVIDIA's GPUs.
+    Cuda,
 }
 
 impl Platform {
     /// All platforms.
-    pub const ALL: &'static [Self] = &[Self::Cpu];
+    pub const ALL: &'static [Self] = &[Self::Cpu, Self::Cuda];
 
     /// JAX's name.
     pub const fn name(self) -> &'static str {
         match self {
             Platform::Cpu => "cpu",
+            Platform::Cuda => "CUDA",
         }
     }
 
@@ -52,6 +70,7 @@ impl Platform {
     pub const fn xla_name(self) -> &'static str {
         match self {
             Platform::Cpu => "Host",
+            Platform::Cuda => "CUDA",
         }
     }
 
@@ -79,5 +98,5 @@ pub fn ops() -> impl Iterator<Item = &'static Op> {
 
 /// All targets, by family and operation.
 pub fn targets() -> impl Iterator<Item = (&'static Op, &'static Target)> {
-    ops().flat_map(|op| op.targets.iter().map(move |target| (op, target)))
+    ops().flat_map(|op| op.targets().map(move |target| (op, target)))
 }

@@ -67,13 +67,13 @@ template <class T> INLINE T make(RealOf<T> re, RealOf<T> im = RealOf<T>(0)) {
 }
 template <class T> INLINE bool is_zero(T a) { return real(a) == 0 && imag(a) == 0; }
 
-// LAPACK's machine constants: unit roundoff, smallest normal number.
+// LAPACK's machine constants: unit roundoff, smallest normal number, largest number.
 template <class R> struct Machine;
 template <> struct Machine<float> {
-  static constexpr float EPSILON = 0x1p-24f, SAFE_MIN = 0x1p-126f;
+  static constexpr float EPSILON = 0x1p-24f, SAFE_MIN = 0x1p-126f, LARGEST = 0x1.fffffep127f;
 };
 template <> struct Machine<double> {
-  static constexpr double EPSILON = 0x1p-53, SAFE_MIN = 0x1p-1022;
+  static constexpr double EPSILON = 0x1p-53, SAFE_MIN = 0x1p-1022, LARGEST = 0x1.fffffffffffffp1023;
 };
 
 // a / b. The complex quotient follows Baudin and Smith (arXiv:1210.4539): both are brought by powers of

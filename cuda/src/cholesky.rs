@@ -1,10 +1,94 @@
 //! Cholesky factorisation of Hermitian positive definite matrices, and its update.
 
-use crate::Scalar;
-use crate::error::{Error, narrow};
+use lapax_core::{Uplo, index_fits_i32};
+
+use crate::codes::fill_mode;
+use crate::driver;
+use crate::error::{Error, narrow, product};
 use crate::gpu::{Gpu, Launch, blocks};
-use crate::memory::InOut;
+use crate::handle::{DENSE, parameters};
+use crate::memory::{InOut, Output};
 use crate::module::kernel;
+use crate::{Scalar, small};
+
+/// Factors each Hermitian positive definite matrix of a batch as A = L·Lᴴ or A = Uᴴ·U.
+///
+/// Only the triangle that `uplo` names is read and written. `info = i > 0`: the leading minor of order i
+/// is not positive definite, which includes that it is NaN. A batch of matrices that fit into a block's
+/// shared memory is one launch of an own kernel; others go to cuSOLVER one by one.
+///
+/// # Errors
+/// Where n exceeds `i32`, scratch or a library is not to be had, or the device fails.
+pub fn potrf<T: Scalar>(
+    gpu: &Gpu<'_>,
+    uplo: Uplo,
+    batch: usize,
+    n: usize,
+    a: InOut<T>,
+    info: Output<i32>,
+) -> Result<(), Error> {
+    index_fits_i32("n", n)?;
+    if batch == 0 {
+        return Ok(());
+    }
+    if n == 0 {
+        return driver::fill(gpu.stream(), info.as_ptr().cast(), 0, info.len() * size_of::<i32>());
+    }
+    let a = gpu.initialized(a)?;
+    if let Some(launch) = small::plan::<T>(gpu, batch, n, n, kernel!(T, "factor", "potrf"))? {
+        let lower = i32::from(uplo == Uplo::Lower);
+        let (batch, n): (i64, i32) = (narrow("batch", batch)?, narrow("n", n)?);
+        // SAFETY: the kernel's parameters; the operands have batch·n·n and batch elements.
+        return unsafe { gpu.launch(&launch, (a.as_ptr(), info.as_ptr(), batch, n, lower)) };
+    }
+    let (size, order): (usize, i64) = (product("a", &[n, n])?, narrow("n", n)?);
+    let (dense, parameters) = (gpu.handle(&DENSE)?, parameters()?);
+    let (solver, fill, first) = (dense.raw(), fill_mode(uplo), a.as_ptr());
+    let mut space = gpu.workspace(|device, host| {
+        // SAFETY: the function's arguments; a is on the device.
+        unsafe {
+            dense.call(
+                c"cusolverDnXpotrf_bufferSize",
+                (solver, parameters, fill, order, T::TYPE, first, order, T::TYPE, device, host),
+            )
+        }
+    })?;
+    let (on_device, device_bytes, on_host, host_bytes) = space.arguments();
+    for index in 0..batch {
+        let (a, info) = (a.item(index, size), info.item(index, 1));
+        // SAFETY: the function's arguments; the matrices are on the device, batch of each.
+        unsafe {
+            dense.call(
+                c"cusolverDnXpotrf",
+                (
+                    solver,
+                    parameters,
+                    fill,
+                    order,
+                    T::TYPE,
+                    a,
+                    order,
+                    T::TYPE,
+                    on_device,
+                    device_bytes,
+                    on_host,
+                    host_bytes,
+                    info,
+                ),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Loads what [`potrf`] launches, and makes its handle.
+///
+/// # Errors
+/// As there.
+pub fn load_potrf<T: Scalar>(gpu: &Gpu<'_>) -> Result<(), Error> {
+    gpu.load(kernel!(T, "factor", "potrf"))?;
+    gpu.prepare(&DENSE)
+}
 
 /// The Cholesky factor after a rank-one change: R'ᴴ·R' = Rᴴ·R + w·wᴴ.
 ///

@@ -137,6 +137,7 @@ macro_rules! arguments {
     };
 }
 
+arguments!(A B C);
 arguments!(A B C D);
 arguments!(A B C D E);
 arguments!(A B C D E F);

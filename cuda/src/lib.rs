@@ -9,17 +9,25 @@
 //! the device ([`memory`]), batches of contiguous matrices, column-major unless it says otherwise.
 //! Work is queued, not waited for, where it does not say otherwise. Nothing here knows XLA.
 
-#![allow(dead_code, unused, reason = "what the families to come use")]
+#![allow(dead_code, reason = "what the families to come use")]
 
 pub mod cholesky;
+mod codes;
 pub mod driver;
+pub mod eig;
+pub mod eigh;
 mod error;
 mod gpu;
+mod handle;
 mod library;
 pub mod lu;
 pub mod memory;
 mod module;
+pub mod products;
+pub mod qr;
 mod scalar;
+mod small;
+pub mod svd;
 pub mod tridiagonal;
 
 pub use error::{Error, Kind};

@@ -1,10 +1,124 @@
 //! LU factorisation with partial pivoting, A = P·L·U, and its permutation.
 
-use crate::driver::Limits;
-use crate::error::{Error, narrow};
+use lapax_core::index_fits_i32;
+
+use crate::driver::{self, Limits};
+use crate::error::{Error, narrow, product};
 use crate::gpu::{Gpu, Launch, blocks};
-use crate::memory::{Input, Output};
+use crate::handle::{DENSE, parameters};
+use crate::memory::{InOut, Input, Output};
 use crate::module::kernel;
+use crate::{Scalar, small};
+
+/// Factors each matrix of a batch as A = P·L·U, with partial pivoting.
+///
+/// `a` is m × n and becomes the packed factors; `ipiv` has min(m, n) pivots, counted from 1; `info` is
+/// 0 or the first i > 0 for which U(i, i) is exactly zero. A batch of matrices that fit into a block's
+/// shared memory is one launch of an own kernel; others go to cuSOLVER one by one.
+///
+/// # Errors
+/// Where m or n exceed `i32`, scratch or a library is not to be had, or the device fails.
+pub fn getrf<T: Scalar>(
+    gpu: &Gpu<'_>,
+    batch: usize,
+    m: usize,
+    n: usize,
+    a: InOut<T>,
+    ipiv: Output<i32>,
+    info: Output<i32>,
+) -> Result<(), Error> {
+    index_fits_i32("m", m)?;
+    index_fits_i32("n", n)?;
+    if batch == 0 {
+        return Ok(());
+    }
+    let k = m.min(n);
+    if k == 0 {
+        return driver::fill(gpu.stream(), info.as_ptr().cast(), 0, info.len() * size_of::<i32>());
+    }
+    let a = gpu.initialized(a)?;
+    if let Some(launch) = small::plan::<T>(gpu, batch, m, n, kernel!(T, "factor", "getrf"))? {
+        let (a, ipiv, info) = (a.as_ptr(), ipiv.as_ptr(), info.as_ptr());
+        let (batch, m, n): (i64, i32, i32) =
+            (narrow("batch", batch)?, narrow("m", m)?, narrow("n", n)?);
+        // SAFETY: the kernel's parameters; the operands have batch·m·n, batch·k and batch elements.
+        return unsafe { gpu.launch(&launch, (a, ipiv, info, batch, m, n)) };
+    }
+    let wide = gpu.scratch::<i64>(product("ipiv", &[batch, k])?)?;
+    factor_one_by_one(gpu, batch, m, n, a, wide.as_ptr(), info)?;
+    let launch = Launch {
+        kernel: kernel!("convert", "narrow"),
+        grid: blocks((batch * k).div_ceil(256), gpu.limits()?),
+        block: [256, 1, 1],
+        shared: 0,
+    };
+    let count: i64 = narrow("batch times min(m, n)", batch * k)?;
+    // SAFETY: the kernel's parameters; both have batch·k elements.
+    unsafe { gpu.launch(&launch, (wide.as_ptr(), ipiv.as_ptr(), count)) }
+}
+
+fn factor_one_by_one<T: Scalar>(
+    gpu: &Gpu<'_>,
+    batch: usize,
+    m: usize,
+    n: usize,
+    a: Output<T>,
+    ipiv: *mut i64,
+    info: Output<i32>,
+) -> Result<(), Error> {
+    let (size, k) = (product("a", &[m, n])?, m.min(n));
+    let (rows, columns): (i64, i64) = (narrow("m", m)?, narrow("n", n)?);
+    let (dense, parameters) = (gpu.handle(&DENSE)?, parameters()?);
+    let solver = dense.raw();
+    let mut space = gpu.workspace(|device, host| {
+        let first = a.as_ptr();
+        // SAFETY: the function's arguments; a is on the device.
+        unsafe {
+            dense.call(
+                c"cusolverDnXgetrf_bufferSize",
+                (solver, parameters, rows, columns, T::TYPE, first, rows, T::TYPE, device, host),
+            )
+        }
+    })?;
+    let (on_device, device_bytes, on_host, host_bytes) = space.arguments();
+    for index in 0..batch {
+        let (a, info) = (a.item(index, size), info.item(index, 1));
+        let ipiv = ipiv.wrapping_add(index * k);
+        // SAFETY: the function's arguments; the matrices are on the device, batch of each.
+        unsafe {
+            dense.call(
+                c"cusolverDnXgetrf",
+                (
+                    solver,
+                    parameters,
+                    rows,
+                    columns,
+                    T::TYPE,
+                    a,
+                    rows,
+                    ipiv,
+                    T::TYPE,
+                    on_device,
+                    device_bytes,
+                    on_host,
+                    host_bytes,
+                    info,
+                ),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Loads what [`getrf`] launches, and makes its handle.
+///
+/// # Errors
+/// As there.
+pub fn load_getrf<T: Scalar>(gpu: &Gpu<'_>) -> Result<(), Error> {
+    gpu.load(kernel!(T, "factor", "getrf"))?;
+    gpu.load(kernel!("convert", "narrow"))?;
+    gpu.prepare(&DENSE)
+}
 
 /// The permutation that a sequence of row swaps makes.
 ///

@@ -78,7 +78,8 @@ def ffi_call(name: str, *args: ArrayLike, **options: Any) -> Any:
 @functools.cache
 def result_type(op: str) -> type[Any]:
     """The named tuple of an op with several results, `GetrfResult` for getrf."""
-    rets = ops()[op][0].signature.variants[0].rets
+    target = next(t for t in targets() if t.signature.op == op)
+    rets = target.signature.variants[0].rets
     title = "".join(part.capitalize() for part in op.split("_")) + "Result"
     return collections.namedtuple(title, [r.name for r in rets], module="lapax.ffi")
 
@@ -92,7 +93,7 @@ def resolve(
     Raises TypeError where the first has none, NotImplementedError where the platform has none.
     """
     wanted, *others = map(dtype_name, dtypes)
-    named = [t for t in targets() if name in (t.name, t.signature.op)]
+    named = [t for t in targets() if name == t.name] or list(ops()[name])
     here = [t for t in named if platform in (None, t.platform.lower())]
     if not here:
         there = ", ".join(sorted({t.platform.lower() for t in named}))

@@ -53,7 +53,21 @@ def _facts() -> Iterator[tuple[str, str]]:
     for backend in _backend.backends():
         yield "backend", _described(backend)
     yield "in force", _in_force()
+    yield from _cuda()
     yield "installed", "yes" if is_installed() else "no (lapax.install() in a program does that)"
+
+
+def _cuda() -> Iterator[tuple[str, str]]:
+    """The kernels of this liblapax, the driver, and from where NVIDIA's libraries were loaded."""
+    found = _library.cuda()
+    if found is None or not found["kernels"]:
+        yield "cuda", "no kernels in this liblapax: jaxlib's handlers serve GPUs"
+        return
+    yield "cuda", f"{found['kernels']} modules of kernels"
+    driver = found["driver"]
+    yield "cuda driver", f"CUDA {driver['version']}" if "version" in driver else driver["error"]
+    for library in found["libraries"]:
+        yield library["name"], library.get("error") or library["file"] or "an unknown file"
 
 
 def _described(backend: _backend.Backend) -> str:

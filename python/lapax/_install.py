@@ -1,4 +1,4 @@
-"""install(): JAX's own linear algebra on the CPU, computed by liblapax.
+"""install(): JAX's own linear algebra on the CPU and on CUDA, computed by liblapax.
 
 JAX's lowering rules stay: they are wrapped, and the custom calls they emit are renamed to lapax's.
 So NaN fill, layouts, sharding and every later parameter remain JAX's, and what liblapax does not
@@ -17,7 +17,7 @@ import jax
 from jax.extend.core import Primitive
 from jax.interpreters import batching
 
-from lapax import _fused, _row_major, _rules, _unused
+from lapax import _cuda, _fused, _row_major, _rules, _unused
 from lapax import _jax_private as private
 from lapax._after_import import after_import
 from lapax._register import take_over
@@ -38,7 +38,9 @@ _state = _State()
 
 
 def install(*, takeover: bool = False) -> None:
-    """Lets jax.numpy.linalg, jax.scipy.linalg and jax.lax.linalg compute on lapax, on the CPU.
+    """Lets jax.numpy.linalg, jax.scipy.linalg and jax.lax.linalg compute on lapax.
+
+    On the CPU, and on NVIDIA's GPUs where this liblapax was built with CUDA kernels.
 
     Takes effect for every function called from now on, also for those already compiled: JAX's
     caches are cleared, so they compile again. Objects from `jit(f).lower(…)`, `.compile()` and
@@ -139,6 +141,7 @@ def _replace_rules() -> None:
             rule = functools.partial(_rules.own, name, private.common_rule(primitive))
             _replace(primitive, rule, True)
             _add_batching(name, primitive)
+    _state.undo.extend(_cuda.replace_rules(primitives.values()))
     _state.undo.append(after_import(private.SPARSE, _replace_sparse_rules))
     for primitive, by_name in private.programs_by_name().items():
         rule = functools.partial(_rules.calling, by_name, private.common_rule(primitive))

@@ -33,6 +33,8 @@ class RawTarget(NamedTuple):
     """Address of the XLA FFI handler."""
     signature: str
     """JSON."""
+    initialize: int | None
+    """Address of the handler of the initialize stage, None where there is none."""
 
 
 class _Target(ctypes.Structure):
@@ -42,6 +44,7 @@ class _Target(ctypes.Structure):
         ("platform", ctypes.c_char_p),
         ("handler", ctypes.c_void_p),
         ("signature", ctypes.c_char_p),
+        ("initialize", ctypes.c_void_p),
     )
 
 
@@ -86,7 +89,13 @@ def raw_targets() -> Iterator[RawTarget]:
                 f"{path()}: a target of {row.struct_size} bytes, "
                 f"expected at least {ctypes.sizeof(_Target)}: the library is older than the package"
             )
-        yield RawTarget(_text(row.name), _text(row.platform), row.handler, _text(row.signature))
+        yield RawTarget(
+            _text(row.name),
+            _text(row.platform),
+            row.handler,
+            _text(row.signature),
+            row.initialize,
+        )
 
 
 def infer(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,6 +123,21 @@ def backend() -> dict[str, str]:
 def set_backend(name: str) -> dict[str, str]:
     """Chooses the CPU backend; the answer is that of `backend`."""
     answer: dict[str, str] = _decoded(loaded().lapax_set_backend(name.encode()))
+    return answer
+
+
+def cuda_kernels() -> int:
+    """How many modules of CUDA kernels were built in; 0 where there was no nvcc."""
+    number: int = _loaded().lapax_cuda_kernels()
+    return number
+
+
+def cuda() -> dict[str, Any] | None:
+    """What CUDA's targets will find: {"kernels", "driver", "libraries"}; opens the libraries.
+
+    None for a liblapax without targets on CUDA.
+    """
+    answer: dict[str, Any] | None = _decoded(_loaded().lapax_cuda())
     return answer
 
 
@@ -159,6 +183,10 @@ def loaded() -> Any:
         library.lapax_callback_held.argtypes = (ctypes.c_int64,)
         library.lapax_callback_handler.restype = ctypes.c_void_p
         library.lapax_callback_handler.argtypes = (ctypes.c_int,)
+        library.lapax_cuda_kernels.restype = ctypes.c_size_t
+        library.lapax_cuda_kernels.argtypes = ()
+        library.lapax_cuda.restype = ctypes.c_void_p
+        library.lapax_cuda.argtypes = ()
         library.lapax_free.restype = None
         library.lapax_free.argtypes = (ctypes.c_void_p,)
     except AttributeError as error:

@@ -16,7 +16,7 @@ from lapax._table import Target, targets
 
 
 def register() -> None:
-    """Every CPU target under "lapax." + name, and under its bare name where jaxlib has none.
+    """Every target under "lapax." + name, on the CPU also under its bare name where jaxlib has none.
 
     jaxlib's own names are left to jaxlib: XLA refuses a second handler for a name, and then JAX
     has no CPU backend at all.
@@ -27,6 +27,10 @@ def register() -> None:
         for name in names:
             jax.ffi.register_ffi_target(name, _capsule(target), platform="cpu")
             jax.ffi.register_ffi_target_as_batch_partitionable(name)
+    for target in targets("cuda"):
+        # JAX keeps them until its plugin for CUDA is there, whose handlers have the bare names.
+        jax.ffi.register_ffi_target(target.jax_name, _stages(target), platform="CUDA")
+        jax.ffi.register_ffi_target_as_batch_partitionable(target.jax_name)
 
 
 _taken: set[str] = set()
@@ -69,3 +73,10 @@ def export_safety_checks() -> list[jax.export.DisabledSafetyCheck]:
 
 def _capsule(target: Target) -> Any:
     return jax.ffi.pycapsule(ctypes.c_void_p(target.handler))
+
+
+def _stages(target: Target) -> dict[str, Any]:
+    stages = {"execute": _capsule(target)}
+    if target.initialize is not None:
+        stages["initialize"] = jax.ffi.pycapsule(ctypes.c_void_p(target.initialize))
+    return stages

@@ -119,8 +119,12 @@ class Target:
     """Element types of its first argument, for example ("f64",)."""
     signature: Signature
     doc: str
+    captured: bool
+    """Whether XLA may record its calls into a command buffer (a CUDA graph)."""
     handler: int = field(repr=False, compare=False)
     """Address of the XLA FFI handler in this process."""
+    initialize: int | None = field(repr=False, compare=False)
+    """Address of the handler of its initialize stage, None where it has none."""
 
     @property
     def jax_name(self) -> str:
@@ -142,11 +146,26 @@ def targets(platform: str | None = None) -> tuple[Target, ...]:
 
 
 def ops() -> dict[str, tuple[Target, ...]]:
-    """The targets by op, that is by name without precision and vendor prefix."""
+    """The targets by op, that is by name without precision and vendor prefix.
+
+    A target on CUDA is among them where it is called as the op's targets on the CPU are; others have
+    jaxlib's form there, and are called by their own names.
+    """
     grouped: dict[str, list[Target]] = {}
-    for target in _all():
+    for target in targets("cpu"):
         grouped.setdefault(target.signature.op, []).append(target)
+    for target in targets("cuda"):
+        members = grouped.get(target.signature.op, [])
+        if members and _form(members[0].signature) == _form(target.signature):
+            members.append(target)
     return {op: tuple(members) for op, members in grouped.items()}
+
+
+def _form(signature: Signature) -> Any:
+    """What a caller sees of a signature, without element types."""
+    variant = signature.variants[0]
+    sides = (variant.args, variant.rets)
+    return signature.attrs, [[(o.name, o.form, o.alias) for o in side] for side in sides]
 
 
 @functools.cache
@@ -156,13 +175,23 @@ def _all() -> tuple[Target, ...]:
 
 def _target(raw: _library.RawTarget) -> Target:
     try:
-        signature = _signature(json.loads(raw.signature))
+        data = json.loads(raw.signature)
+        signature, captured = _signature(data), data["captured"]
     except (KeyError, TypeError, ValueError) as error:
         raise _library.LibraryError(
             f"{_library.path()}: the signature of {raw.name} cannot be read: {error!r}"
         ) from error
     dtypes = tuple(dict.fromkeys(variant.dtype for variant in signature.variants))
-    return Target(raw.name, raw.platform, dtypes, signature, signature.doc, raw.handler)
+    return Target(
+        raw.name,
+        raw.platform,
+        dtypes,
+        signature,
+        signature.doc,
+        captured,
+        raw.handler,
+        raw.initialize,
+    )
 
 
 def _signature(data: Mapping[str, Any]) -> Signature:

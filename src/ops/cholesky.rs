@@ -3,6 +3,8 @@
 use lapax_core::Uplo;
 use lapax_cpu::cholesky;
 
+#[cfg(feature = "cuda")]
+use super::cuda as device;
 use super::{c32, c64, in_out};
 
 super::ops! { cholesky;
@@ -54,5 +56,12 @@ super::ops! { cholesky;
         let (r, w) = (in_out(call.r_out), in_out(call.w_out));
         cholesky::cholesky_update(call.batch, call.n, r, w, threads)
     };
-    cuda = none;
+    cuda = {
+        "cu_cholesky_update_ffi", captured,
+        load(lapax_cuda::cholesky::load_cholesky_update::<T>),
+        run(|call, gpu| {
+            let (r, w) = (device::in_out(&call.r_out), device::in_out(&call.w_out));
+            lapax_cuda::cholesky::cholesky_update(gpu, call.batch, call.n, r, w)
+        }),
+    };
 }

@@ -3,6 +3,8 @@
 use lapax_core::Trans;
 use lapax_cpu::lu;
 
+#[cfg(feature = "cuda")]
+use super::cuda as device;
 use super::{c32, c64, in_out};
 
 super::ops! { lu;
@@ -82,5 +84,13 @@ super::ops! { lu;
         let (pivots, permutation) = (call.pivots, call.permutation);
         lu::lu_pivots_to_permutation(call.batch, call.k, call.p, pivots, permutation, threads)
     };
-    cuda = none;
+    cuda = {
+        "cu_lu_pivots_to_permutation", captured,
+        load(lapax_cuda::lu::load_lu_pivots_to_permutation),
+        run(|call, gpu| {
+            let (pivots, permutation) = (device::input(&call.pivots), device::output(&call.permutation));
+            let (batch, k, p) = (call.batch, call.k, call.p);
+            lapax_cuda::lu::lu_pivots_to_permutation(gpu, batch, k, p, pivots, permutation)
+        }),
+    };
 }

@@ -18,7 +18,7 @@ macro_rules! families {
 ///     /// The contract.
 ///     op: Call<T> over [f32, f64, c32, c64], Column { the sections of xla_ffi::signature! }
 ///     cpu = lapack(op), |call, threads| kernel(…);   // or: any("one_name_for_all_types"), …
-///     cuda = none;
+///     cuda = none;                                   // or: { … }, see `cuda!`
 /// }
 /// ```
 ///
@@ -33,12 +33,13 @@ macro_rules! ops {
             over [$($scalar:tt),+ $(,)?], $layout:ident {
             $($signature:tt)*
         }
-        cpu = $wire:ident($($name:tt)+), $run:expr;
-        cuda = none;
+        cpu = $wire:ident $(($($name:tt)+), $run:expr)?;
+        cuda = $cuda:tt;
     )+) => {
         $(
             xla_ffi::signature! {
                 $(#[doc = $doc])+
+                #[allow(dead_code, reason = "an operation that the CPU lacks has no such call")]
                 pub(crate) struct $call<$t $(: $bound)? $(, $u)?> { $($signature)* }
             }
         )+
@@ -49,12 +50,30 @@ macro_rules! ops {
             family: stringify!($family),
             doc: concat!($($doc, "\n"),+),
             layout: crate::table::Layout::$layout,
-            targets: crate::ops::targets!($wire($($name)+), $call, [$($scalar),+], $run),
+            cpu: crate::ops::cpu!(
+                $call, [$($scalar),+], $wire $(($($name)+), $run)?
+            ),
+            cuda: crate::ops::cuda!(
+                $cuda, [$($scalar),+], {
+                    $(#[doc = $doc])+
+                    device struct OnDevice<$t $(: $bound)? $(, $u)?> { $($signature)* }
+                }
+            ),
         }),+];
     };
 }
 
-/// The targets of one operation on one platform.
+/// The targets of one operation on the CPU.
+macro_rules! cpu {
+    ($call:ident, [$($scalar:tt),+], none) => {
+        &[]
+    };
+    ($call:ident, [$($scalar:tt),+], $wire:ident($($name:tt)+), $run:expr) => {
+        crate::ops::targets!($wire($($name)+), $call, [$($scalar),+], $run)
+    };
+}
+
+/// The targets of one operation on the CPU, where it has any.
 macro_rules! targets {
     (lapack($name:ident), $call:ident, [$($scalar:tt),+], $run:expr) => {
         crate::ops::targets!(lapack($name, $name), $call, [$($scalar),+], $run)
@@ -153,13 +172,31 @@ macro_rules! target {
         crate::table::Target {
             name: $name,
             platform: crate::table::Platform::Cpu,
+            doc: "",
             handler: Some(xla_ffi::execute::<Handler>),
+            initialize: None,
+            captured: false,
             signatures: <Handler as xla_ffi::Handler>::SIGNATURES,
         }
     }};
 }
 
-pub(crate) use {is, of, ops, routine, target, targets};
+pub(crate) use {cpu, is, of, ops, routine, target, targets};
+
+// Everything that only CUDA's targets need, in one place, as it may be left out.
+#[cfg(feature = "cuda")]
+mod cuda;
+#[cfg(feature = "cuda")]
+pub(crate) use cuda::{cuda, cuda_target};
+/// Without the feature no operation has a target on CUDA.
+#[cfg(not(feature = "cuda"))]
+macro_rules! cuda {
+    ($($any:tt)*) => {
+        &[]
+    };
+}
+#[cfg(not(feature = "cuda"))]
+pub(crate) use cuda;
 
 families![lu, cholesky, triangular, tridiagonal, eig, schur, hessenberg, qr, eigh, svd, sparse];
 

@@ -2,6 +2,8 @@
 
 use lapax_cpu::tridiagonal;
 
+#[cfg(feature = "cuda")]
+use super::cuda as device;
 use super::{c32, c64, in_out};
 
 super::ops! { tridiagonal;
@@ -58,5 +60,14 @@ super::ops! { tridiagonal;
         let (batch, m, nrhs) = (call.batch, call.m, call.nrhs);
         tridiagonal::tridiagonal_solve_perturbed(batch, m, nrhs, a, b, x, threads)
     };
-    cuda = none;
+    cuda = {
+        "cu_tridiagonal_solve_perturbed", queued,
+        load(lapax_cuda::tridiagonal::load_tridiagonal_solve_perturbed::<T>),
+        run(|call, gpu| {
+            let a = [&call.dl, &call.d, &call.du].map(device::input);
+            let (b, x) = (device::input(&call.b), device::output(&call.x));
+            let (batch, m, nrhs) = (call.batch, call.m, call.nrhs);
+            lapax_cuda::tridiagonal::tridiagonal_solve_perturbed(gpu, batch, m, nrhs, a, b, x)
+        }),
+    };
 }

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
+use lapax::Platform;
 use num_complex::Complex;
 use xla_ffi::DataType;
 use xla_ffi::fake::{Host, PoolMode};
@@ -43,7 +44,7 @@ fn counted(case: &mut Case, host: &Host) -> (Vec<Vec<u8>>, usize) {
 
 #[test]
 fn the_number_of_threads_changes_nothing() {
-    for variant in variants() {
+    for variant in variants().filter(|variant| variant.target.platform == Platform::Cpu) {
         // As large as it must be to be spread.
         let spread = (6..).map(|power| 1_i64 << power).find_map(|batch| {
             assert!(batch <= 1 << 17, "{}: never spread", variant.label());

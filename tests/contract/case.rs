@@ -7,8 +7,9 @@ use num_complex::Complex;
 use xla_ffi::fake::{Attr, Host};
 use xla_ffi::{DataType, Frame, Given, Shape, Signature, Value};
 
-use lapax::{Op, Target, targets};
+use lapax::{Op, Platform, Target, targets};
 
+use crate::device;
 use crate::plan::{Memory, Operand, Plan};
 
 /// One of a target's signatures.
@@ -29,9 +30,9 @@ pub(crate) struct Case {
     pub(crate) plan: Plan,
 }
 
-/// All signatures of all targets.
+/// All signatures of all targets that can be called here.
 pub(crate) fn variants() -> impl Iterator<Item = Variant> {
-    targets().flat_map(|(op, target)| {
+    targets().filter(|(_, target)| device::callable(target)).flat_map(|(op, target)| {
         target.signatures.iter().map(move |signature| Variant { op, target, signature })
     })
 }
@@ -48,6 +49,14 @@ impl Variant {
     /// For messages.
     pub(crate) fn label(&self) -> String {
         format!("{} {}", self.target.name, self.dtype())
+    }
+
+    /// The operation, and the platform where it is not the CPU.
+    pub(crate) fn title(&self) -> String {
+        match self.target.platform {
+            Platform::Cpu => self.op.name.to_owned(),
+            platform => format!("{} on {}", self.op.name, platform.name()),
+        }
     }
 
     /// Runs `body` with the attributes as XLA would hand them over, in the signature's order.

@@ -29,6 +29,8 @@ fn the_c_table_is_the_table() {
         assert_eq!(text(row.platform), target.platform.name());
         let handler = target.handler.map(|handler| handler as *const std::ffi::c_void);
         assert_eq!(Some(row.handler), handler);
+        let initialize = target.initialize.map(|handler| handler as *const std::ffi::c_void);
+        assert_eq!(row.initialize, initialize.unwrap_or(std::ptr::null()));
         let signature: Json = serde_json::from_str(text(row.signature)).unwrap();
         check_signature(&signature, op, target);
     }
@@ -40,7 +42,7 @@ fn the_c_table_is_the_table() {
     assert_eq!(text(lapax_version()), env!("CARGO_PKG_VERSION"));
 }
 
-/// The rows that C reads have the layout of the header: a size and four pointers.
+/// The rows that C reads have the layout of the header: a size and five pointers.
 #[test]
 fn the_row_has_the_layout_of_c() {
     use std::mem::offset_of;
@@ -50,8 +52,9 @@ fn the_row_has_the_layout_of_c() {
         offset_of!(lapax_target, platform),
         offset_of!(lapax_target, handler),
         offset_of!(lapax_target, signature),
+        offset_of!(lapax_target, initialize),
     ];
-    assert_eq!(offsets, [0, 8, 16, 24, 32]);
+    assert_eq!(offsets, [0, 8, 16, 24, 32, 40]);
 }
 
 fn strings(json: &Json) -> Vec<&str> {
@@ -62,9 +65,11 @@ fn check_signature(json: &Json, op: &Op, target: &Target) {
     assert_eq!((json["op"].as_str(), json["family"].as_str()), (Some(op.name), Some(op.family)));
     assert_eq!(json["layout"], if op.layout == Layout::Column { "column" } else { "row" });
     let doc = json["doc"].as_str().unwrap();
-    assert!(!doc.starts_with(' ') && doc.lines().count() == op.doc.lines().count());
+    let contract = [op.doc, target.doc].concat();
+    assert!(!doc.starts_with(' ') && doc.lines().count() == contract.lines().count());
+    assert_eq!(json["captured"], target.captured);
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(words(doc), words(op.doc));
+    assert_eq!(words(doc), words(&contract));
     let first = target.signatures[0];
     let rules: Vec<&str> = first.requirements.iter().map(|rule| rule.reason).collect();
     assert_eq!(strings(&json["requires"]), rules);

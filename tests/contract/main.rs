@@ -8,6 +8,7 @@
 mod backend;
 mod bits;
 mod case;
+mod device;
 mod exports;
 mod inference;
 #[path = "../../ffi/tests/binding/plan.rs"]

@@ -40,7 +40,7 @@ fn every_way_of_being_wrong_has_its_message() {
     let (mut count, mut asked) = (0, 0);
     for variant in variants() {
         let case = variant.plain(&[2], SMALL);
-        let first = !written.contains(&variant.op.name);
+        let first = !written.contains(&variant.title());
         for Wrong { label, mut plan, dims, names } in ways(&case) {
             let message = refusal(variant, &label, &mut plan);
             let at = format!("{}, {label}: {message}", variant.label());
@@ -48,13 +48,13 @@ fn every_way_of_being_wrong_has_its_message() {
             assert!(names.iter().all(|name| message.contains(name)), "{at}: {names:?}");
             count += 1;
             asked += u32::from(agrees(variant, &dims, &plan, Some(&message)));
-            let key = format!("{} | {label}", variant.op.name);
+            let key = format!("{} | {label}", variant.title());
             if first {
                 text += &format!("{key} => {}\n", template(variant, &message));
             }
             messages.entry(key).or_default().push((variant, message));
         }
-        written.push(variant.op.name);
+        written.push(variant.title());
     }
     assert!(count > 300 && asked > count / 2, "{asked} of {count} put to inference");
     let golden = crate::golden("contract/messages.golden", &text);

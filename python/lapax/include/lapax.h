@@ -59,9 +59,10 @@ char *lapax_register_process(const char *library, const char *names, const char 
 typedef struct lapax_target {
   size_t struct_size;     /* of this struct; later versions append fields */
   const char *name;       /* under which programs call it */
-  const char *platform;   /* JAX's name: "cpu" is XLA's "Host" */
+  const char *platform;   /* JAX's name: "cpu", XLA's "Host", or "CUDA" */
   const void *handler;    /* XLA_FFI_Handler * of its execute stage */
-  const char *signature;  /* JSON: op, family, doc, layout, dims, requires, attrs, variants */
+  const char *signature;  /* JSON: op, family, doc, layout, captured, dims, requires, attrs, variants */
+  const void *initialize; /* XLA_FFI_Handler * of its initialize stage, or NULL */
 } lapax_target;
 
 /* How many there are, and each of them; NULL past the end. Valid as long as the library is loaded. */
@@ -119,6 +120,12 @@ char *lapax_backends(void);
 
 /* The one in force: {"backend"} or {"error"}. For lapax_free. */
 char *lapax_backend(void);
+
+/* How many modules of CUDA kernels were built in: 0 where there was no nvcc. */
+size_t lapax_cuda_kernels(void);
+
+/* What CUDA's targets will find here: {"kernels", "driver", "libraries"}, or null. For lapax_free. */
+char *lapax_cuda(void);
 
 /* Chooses it for all calls that begin afterwards, and answers as lapax_backend does. */
 char *lapax_set_backend(const char *name);

@@ -1,0 +1,429 @@
+//! The singular value decomposition A = U·diag(s)·Vᴴ, by Jacobi's rotations, QR steps or the polar
+//! decomposition, all cuSOLVER's.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use lapax_core::{SingularVectors, index_fits_i32};
+
+use crate::Scalar;
+use crate::codes::of_type;
+use crate::driver;
+use crate::error::{Error, Kind, narrow, product};
+use crate::gpu::Gpu;
+use crate::handle::{DENSE, GESVDJ, Info, parameters};
+use crate::memory::{InOut, Output};
+use crate::qr::elements_of;
+
+/// The results of a decomposition.
+#[derive(Debug)]
+pub struct Svd<T: Scalar> {
+    /// The singular values, descending, min(m, n) of them.
+    pub s: Output<T::Real>,
+    /// U, column-major.
+    pub u: Output<T>,
+    /// V for Jacobi's and the polar method, Vᴴ for QR steps, column-major.
+    pub v: Output<T>,
+    /// 0, or i > 0 where i values did not converge.
+    pub info: Output<i32>,
+}
+
+/// The sizes of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Number of problems.
+    pub batch: usize,
+    /// Rows.
+    pub m: usize,
+    /// Columns.
+    pub n: usize,
+}
+
+/// Columns of U and of V.
+fn columns(vectors: SingularVectors, Sizes { m, n, .. }: Sizes) -> (usize, usize) {
+    if vectors == SingularVectors::Thin { (m.min(n), m.min(n)) } else { (m, n) }
+}
+
+/// Where there is no matrix element: `info` becomes 0, and square U and V the identity's memory is not
+/// touched, as jaxlib leaves it. True where that was all.
+fn empty(gpu: &Gpu<'_>, Sizes { batch, m, n }: Sizes, info: Output<i32>) -> Result<bool, Error> {
+    index_fits_i32("m", m)?;
+    index_fits_i32("n", n)?;
+    if batch != 0 && m != 0 && n != 0 {
+        return Ok(false);
+    }
+    driver::fill(gpu.stream(), info.as_ptr().cast(), 0, info.len() * size_of::<i32>())?;
+    Ok(true)
+}
+
+/// Decomposes each matrix of a batch by Jacobi's rotations.
+///
+/// `a` is m × n and becomes scratch. `results.u` and `results.v` hold U and V, **not** Vᴴ; they are square, or
+/// have min(m, n) columns with `vectors` Thin, and are scratch of the square sizes with None. One call
+/// for a batch of matrices up to 32 × 32 with square factors, else one by one.
+///
+/// # Errors
+/// Where a size exceeds `i32`, scratch or a library is not to be had, or the device fails.
+pub fn gesvdj<T: Scalar>(
+    gpu: &Gpu<'_>,
+    vectors: SingularVectors,
+    sizes: Sizes,
+    a: InOut<T>,
+    results: Svd<T>,
+) -> Result<(), Error> {
+    /// cuSOLVER's batched function takes no larger ones.
+    const BATCHED_ORDER: usize = 32;
+    if empty(gpu, sizes, results.info)? {
+        return Ok(());
+    }
+    let Sizes { batch, m, n } = sizes;
+    let a = gpu.initialized(a)?;
+    if batch > 1 && m.max(n) <= BATCHED_ORDER && vectors != SingularVectors::Thin {
+        return rotate_batch(gpu, vectors, sizes, a, results);
+    }
+    rotate_one_by_one(gpu, vectors, sizes, a, results)
+}
+
+fn rotate_batch<T: Scalar>(
+    gpu: &Gpu<'_>,
+    vectors: SingularVectors,
+    Sizes { batch, m, n }: Sizes,
+    a: Output<T>,
+    Svd { s, u, v, info }: Svd<T>,
+) -> Result<(), Error> {
+    const FUNCTIONS: [[&CStr; 4]; 2] = [
+        [
+            c"cusolverDnSgesvdjBatched_bufferSize",
+            c"cusolverDnDgesvdjBatched_bufferSize",
+            c"cusolverDnCgesvdjBatched_bufferSize",
+            c"cusolverDnZgesvdjBatched_bufferSize",
+        ],
+        [
+            c"cusolverDnSgesvdjBatched",
+            c"cusolverDnDgesvdjBatched",
+            c"cusolverDnCgesvdjBatched",
+            c"cusolverDnZgesvdjBatched",
+        ],
+    ];
+    let (rows, cols, count): (c_int, c_int, c_int) =
+        (narrow("m", m)?, narrow("n", n)?, narrow("batch", batch)?);
+    let (dense, settings) = (gpu.handle(&DENSE)?, Info::new(&GESVDJ)?);
+    let (solver, settings): (_, *mut c_void) = (dense.raw(), settings.raw());
+    let (mode, mut elements) = (c_int::from(vectors != SingularVectors::None), 0);
+    let (a, s, info) = (a.as_ptr(), s.as_ptr(), info.as_ptr());
+    let (u, v) = (u.as_ptr(), v.as_ptr());
+    // SAFETY: the functions' arguments; the matrices are on the device, batch of each.
+    unsafe {
+        let list = (
+            solver,
+            mode,
+            rows,
+            cols,
+            a,
+            rows,
+            s,
+            u,
+            rows,
+            v,
+            cols,
+            &raw mut elements,
+            settings,
+            count,
+        );
+        dense.call(of_type::<T>(FUNCTIONS[0]), list)?;
+        let work = gpu.scratch::<T>(elements_of(elements))?;
+        let list = (
+            solver,
+            mode,
+            rows,
+            cols,
+            a,
+            rows,
+            s,
+            u,
+            rows,
+            v,
+            cols,
+            work.as_ptr(),
+            elements,
+            info,
+            settings,
+            count,
+        );
+        dense.call(of_type::<T>(FUNCTIONS[1]), list)
+    }
+}
+
+fn rotate_one_by_one<T: Scalar>(
+    gpu: &Gpu<'_>,
+    vectors: SingularVectors,
+    sizes: Sizes,
+    a: Output<T>,
+    Svd { s, u, v, info }: Svd<T>,
+) -> Result<(), Error> {
+    const FUNCTIONS: [[&CStr; 4]; 2] = [
+        [
+            c"cusolverDnSgesvdj_bufferSize",
+            c"cusolverDnDgesvdj_bufferSize",
+            c"cusolverDnCgesvdj_bufferSize",
+            c"cusolverDnZgesvdj_bufferSize",
+        ],
+        [c"cusolverDnSgesvdj", c"cusolverDnDgesvdj", c"cusolverDnCgesvdj", c"cusolverDnZgesvdj"],
+    ];
+    let Sizes { batch, m, n } = sizes;
+    let (u_columns, v_columns) = columns(vectors, sizes);
+    let (size, k) = (product("a", &[m, n])?, m.min(n));
+    let (u_size, v_size) = (product("u", &[m, u_columns])?, product("v", &[n, v_columns])?);
+    let (rows, cols): (c_int, c_int) = (narrow("m", m)?, narrow("n", n)?);
+    let (dense, settings) = (gpu.handle(&DENSE)?, Info::new(&GESVDJ)?);
+    let (solver, settings): (_, *mut c_void) = (dense.raw(), settings.raw());
+    let (mode, thin) = (
+        c_int::from(vectors != SingularVectors::None),
+        c_int::from(vectors == SingularVectors::Thin),
+    );
+    let mut elements: c_int = 0;
+    // SAFETY: the function's arguments; the operands are on the device.
+    unsafe {
+        let (a, s, u, v) = (a.as_ptr(), s.as_ptr(), u.as_ptr(), v.as_ptr());
+        let list = (
+            solver,
+            mode,
+            thin,
+            rows,
+            cols,
+            a,
+            rows,
+            s,
+            u,
+            rows,
+            v,
+            cols,
+            &raw mut elements,
+            settings,
+        );
+        dense.call(of_type::<T>(FUNCTIONS[0]), list)?;
+    }
+    let work = gpu.scratch::<T>(elements_of(elements))?;
+    for index in 0..batch {
+        let (a, s, info) = (a.item(index, size), s.item(index, k), info.item(index, 1));
+        let (u, v, work) = (u.item(index, u_size), v.item(index, v_size), work.as_ptr());
+        // SAFETY: the function's arguments; the matrices are on the device, batch of each.
+        unsafe {
+            let list = (
+                solver, mode, thin, rows, cols, a, rows, s, u, rows, v, cols, work, elements, info,
+                settings,
+            );
+            dense.call(of_type::<T>(FUNCTIONS[1]), list)?;
+        }
+    }
+    Ok(())
+}
+
+/// Decomposes each matrix of a batch by way of its polar decomposition: as [`gesvdj`], one by one.
+///
+/// # Errors
+/// As [`gesvdj`].
+pub fn gesvdp<T: Scalar>(
+    gpu: &Gpu<'_>,
+    vectors: SingularVectors,
+    sizes: Sizes,
+    a: InOut<T>,
+    Svd { s, u, v, info }: Svd<T>,
+) -> Result<(), Error> {
+    if empty(gpu, sizes, info)? {
+        return Ok(());
+    }
+    let Sizes { batch, m, n } = sizes;
+    let a = gpu.initialized(a)?;
+    let (u_columns, v_columns) = columns(vectors, sizes);
+    let (size, k) = (product("a", &[m, n])?, m.min(n));
+    let (u_size, v_size) = (product("u", &[m, u_columns])?, product("v", &[n, v_columns])?);
+    let (rows, cols): (i64, i64) = (narrow("m", m)?, narrow("n", n)?);
+    let (dense, parameters) = (gpu.handle(&DENSE)?, parameters()?);
+    let solver = dense.raw();
+    let (mode, thin) = (
+        c_int::from(vectors != SingularVectors::None),
+        c_int::from(vectors == SingularVectors::Thin),
+    );
+    let mut space = gpu.workspace(|device, host| {
+        let (a, s, u, v) = (a.as_ptr(), s.as_ptr(), u.as_ptr(), v.as_ptr());
+        // SAFETY: the function's arguments; the operands are on the device.
+        unsafe {
+            dense.call(
+                c"cusolverDnXgesvdp_bufferSize",
+                (
+                    solver,
+                    parameters,
+                    mode,
+                    thin,
+                    rows,
+                    cols,
+                    T::TYPE,
+                    a,
+                    rows,
+                    T::REAL,
+                    s,
+                    T::TYPE,
+                    u,
+                    rows,
+                    T::TYPE,
+                    v,
+                    cols,
+                    T::TYPE,
+                    device,
+                    host,
+                ),
+            )
+        }
+    })?;
+    let (on_device, device_bytes, on_host, host_bytes) = space.arguments();
+    for index in 0..batch {
+        let (a, s, info) = (a.item(index, size), s.item(index, k), info.item(index, 1));
+        let (u, v) = (u.item(index, u_size), v.item(index, v_size));
+        // How much smallest singular values were perturbed, of which nobody asks.
+        let mut perturbation = 0.0_f64;
+        // SAFETY: the function's arguments; the matrices are on the device, batch of each.
+        unsafe {
+            dense.call(
+                c"cusolverDnXgesvdp",
+                (
+                    solver,
+                    parameters,
+                    mode,
+                    thin,
+                    rows,
+                    cols,
+                    T::TYPE,
+                    a,
+                    rows,
+                    T::REAL,
+                    s,
+                    T::TYPE,
+                    u,
+                    rows,
+                    T::TYPE,
+                    v,
+                    cols,
+                    T::TYPE,
+                    on_device,
+                    device_bytes,
+                    on_host,
+                    host_bytes,
+                    info,
+                    &raw mut perturbation,
+                ),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Decomposes each matrix of a batch by implicit QR steps, one by one.
+///
+/// `a` is m × n with m ≥ n, and becomes scratch. `results.v` holds Vᴴ. With `vectors` All U is square, with Thin it
+/// has n columns, with None both are not touched.
+///
+/// # Errors
+/// As [`gesvdj`], and where m < n, which cuSOLVER does not take.
+pub fn gesvd<T: Scalar>(
+    gpu: &Gpu<'_>,
+    vectors: SingularVectors,
+    sizes: Sizes,
+    a: InOut<T>,
+    Svd { s, u, v, info }: Svd<T>,
+) -> Result<(), Error> {
+    let Sizes { batch, m, n } = sizes;
+    if m < n {
+        let text = format!("expected at least as many rows as columns, got {m} rows, {n} columns");
+        return Err(Error::new(Kind::InvalidArgument, text));
+    }
+    if empty(gpu, sizes, info)? {
+        return Ok(());
+    }
+    let a = gpu.initialized(a)?;
+    let (u_columns, _) = columns(vectors, sizes);
+    let size = product("a", &[m, n])?;
+    let (u_size, v_size) = match vectors {
+        SingularVectors::None => (0, 0),
+        _ => (product("u", &[m, u_columns])?, product("v", &[n, n])?),
+    };
+    let (rows, cols): (i64, i64) = (narrow("m", m)?, narrow("n", n)?);
+    let (dense, parameters) = (gpu.handle(&DENSE)?, parameters()?);
+    let solver = dense.raw();
+    let job = c_char::from_ne_bytes([vectors.code()]);
+    let mut space = gpu.workspace(|device, host| {
+        let (a, s, u, v) = (a.as_ptr(), s.as_ptr(), u.as_ptr(), v.as_ptr());
+        // SAFETY: the function's arguments; the operands are on the device.
+        unsafe {
+            dense.call(
+                c"cusolverDnXgesvd_bufferSize",
+                (
+                    solver,
+                    parameters,
+                    job,
+                    job,
+                    rows,
+                    cols,
+                    T::TYPE,
+                    a,
+                    rows,
+                    T::REAL,
+                    s,
+                    T::TYPE,
+                    u,
+                    rows,
+                    T::TYPE,
+                    v,
+                    cols,
+                    T::TYPE,
+                    device,
+                    host,
+                ),
+            )
+        }
+    })?;
+    let (on_device, device_bytes, on_host, host_bytes) = space.arguments();
+    for index in 0..batch {
+        let (a, s, info) = (a.item(index, size), s.item(index, n), info.item(index, 1));
+        let (u, v) = (u.item(index, u_size), v.item(index, v_size));
+        // SAFETY: the function's arguments; the matrices are on the device, batch of each.
+        unsafe {
+            dense.call(
+                c"cusolverDnXgesvd",
+                (
+                    solver,
+                    parameters,
+                    job,
+                    job,
+                    rows,
+                    cols,
+                    T::TYPE,
+                    a,
+                    rows,
+                    T::REAL,
+                    s,
+                    T::TYPE,
+                    u,
+                    rows,
+                    T::TYPE,
+                    v,
+                    cols,
+                    T::TYPE,
+                    on_device,
+                    device_bytes,
+                    on_host,
+                    host_bytes,
+                    info,
+                ),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the handle of all three.
+///
+/// # Errors
+/// As [`gesvdj`].
+pub fn load(gpu: &Gpu<'_>) -> Result<(), Error> {
+    gpu.prepare(&DENSE)
+}

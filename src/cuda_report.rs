@@ -1,0 +1,33 @@
+//! What CUDA's targets will find: the kernels of this build, the driver, NVIDIA's libraries.
+
+use serde_json::{Value as Json, json};
+
+/// `{"kernels": how many modules, "driver": {"version"} or {"error"}, "libraries": [{"name", "file"} or
+/// {"name", "error"}]}`; opens the libraries. Null in a build without the feature `cuda`.
+#[cfg(feature = "cuda")]
+pub(crate) fn report() -> Json {
+    let driver = match lapax_cuda::driver::version() {
+        Ok(version) => json!({ "version": format!("{}.{}", version / 1000, version % 1000 / 10) }),
+        Err(error) => json!({ "error": error.to_string() }),
+    };
+    let library = |library: &&lapax_cuda::Library| match library.file() {
+        Ok(file) => json!({ "name": library.name, "file": file }),
+        Err(error) => json!({ "name": library.name, "error": error.to_string() }),
+    };
+    let libraries: Vec<Json> = lapax_cuda::LIBRARIES.iter().map(library).collect();
+    json!({ "kernels": lapax_cuda::MODULES.len(), "driver": driver, "libraries": libraries })
+}
+
+/// Nothing: this build has no targets on CUDA.
+#[cfg(not(feature = "cuda"))]
+pub(crate) fn report() -> Json {
+    Json::Null
+}
+
+/// Number of modules of kernels in this build.
+pub(crate) fn kernels() -> usize {
+    #[cfg(feature = "cuda")]
+    return lapax_cuda::MODULES.len();
+    #[cfg(not(feature = "cuda"))]
+    0
+}

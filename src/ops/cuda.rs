@@ -1,0 +1,209 @@
+//! Targets of the platform CUDA: one name for all element types, operands on the device, and what an
+//! operation's `cuda = { … }` says.
+
+use lapax_cuda::memory::{self, Input, Output};
+use lapax_cuda::{Gpu, Kind, Lent, Memory};
+use xla_ffi::{Context, Error, ErrorCode};
+
+/// The targets of one operation on CUDA.
+///
+/// ```text
+/// cuda = none;
+/// cuda = { "name", captured,                  // or: queued, where XLA may not record it
+///     load(module::load_it::<T>),             // what the initialize stage does, for each T
+///     run(|call, gpu| module::it(gpu, …)),
+/// };
+/// cuda = { "name" over [f32, f64] { the sections of xla_ffi::signature! }, … };
+/// ```
+///
+/// The first form is a call of the same shape as on the CPU, and `OnDevice` is generated from the
+/// same sections; the second states another wire form. A comment in front is about the target alone.
+macro_rules! cuda {
+    (none, $($rest:tt)*) => {
+        &[]
+    };
+    (
+        {
+            $(#[doc = $doc:literal])*
+            $name:literal, $promise:ident, load($load:expr), run($run:expr) $(,)?
+        },
+        [$($scalar:tt),+],
+        { $($struct:tt)+ }
+    ) => {
+        &[crate::ops::cuda_target!(
+            $name, concat!($($doc, "\n"),*), $promise, $load, $run, [$($scalar),+], { $($struct)+ }
+        )]
+    };
+    (
+        {
+            $(#[doc = $doc:literal])*
+            $name:literal over [$($scalar:tt),+] $(where $t:ident: $bound:ident)?
+                { $($signature:tt)* },
+            $promise:ident, load($load:expr), run($run:expr) $(,)?
+        },
+        [$($ignored:tt),+],
+        { $($as_on_the_cpu:tt)+ }
+    ) => {
+        &[crate::ops::cuda_target!(
+            $name, concat!($($doc, "\n"),*), $promise, $load, $run, [$($scalar),+], {
+                /// The call on a device.
+                device struct OnDevice<T $(: $bound)?> { $($signature)* }
+            }
+        )]
+    };
+}
+
+/// One target: its handler, monomorphic in each element type.
+macro_rules! cuda_target {
+    ($name:expr, $doc:expr, $promise:ident, $load:expr, $run:expr, [$($scalar:tt),+],
+     { $($struct:tt)+ }) => {{
+        xla_ffi::signature! { $($struct)+ }
+
+        struct Handler;
+
+        impl xla_ffi::Handler for Handler {
+            const NAME: &'static str = $name;
+            const TRAITS: xla_ffi::sys::XLA_FFI_Handler_Traits =
+                crate::ops::cuda::Promise::$promise.traits();
+            const SIGNATURES: &'static [&'static xla_ffi::Signature] = &[$(
+                <crate::ops::of!(OnDevice, 'static, $scalar) as xla_ffi::Call<'static>>::SIGNATURE
+            ),+];
+
+            fn call<'f>(
+                frame: xla_ffi::Frame<'f>,
+                context: &xla_ffi::Context<'f>,
+            ) -> xla_ffi::Outcome<'f> {
+                let dtypes = [frame.arg_dtype(0), frame.arg_dtype(1)];
+                $(if Self::SIGNATURES.len() == 1 || crate::ops::is!(dtypes, $scalar) {
+                    type Call<'f> = crate::ops::of!(OnDevice, 'f, $scalar);
+                    let run: fn(Call<'f>, &lapax_cuda::Gpu<'_>) -> Result<(), lapax_cuda::Error> =
+                        $run;
+                    return match <Call<'f> as xla_ffi::Call<'f>>::decode(frame) {
+                        Some(call) => xla_ffi::Outcome::Done(crate::ops::cuda::with_gpu(
+                            context,
+                            |gpu| run(call, gpu),
+                        )),
+                        None => xla_ffi::Outcome::Mismatch,
+                    };
+                })+
+                xla_ffi::Outcome::Mismatch
+            }
+
+            fn initialize(context: &xla_ffi::Context<'_>) -> Result<(), xla_ffi::Error> {
+                crate::ops::cuda::with_gpu(context, |gpu| {
+                    $({
+                        #[allow(dead_code, reason = "not every load depends on the type")]
+                        type T = crate::ops::cuda::first!($scalar);
+                        $load(gpu)?;
+                    })+
+                    Ok(())
+                })
+            }
+        }
+
+        crate::table::Target {
+            name: $name,
+            platform: crate::table::Platform::Cuda,
+            doc: $doc,
+            handler: Some(xla_ffi::execute::<Handler>),
+            initialize: Some(xla_ffi::initialize::<Handler>),
+            captured: <Handler as xla_ffi::Handler>::TRAITS != 0,
+            signatures: <Handler as xla_ffi::Handler>::SIGNATURES,
+        }
+    }};
+}
+
+/// The first of the element types of a call.
+macro_rules! first {
+    (($t:ident, $u:ident)) => {
+        $t
+    };
+    ($t:ident) => {
+        $t
+    };
+}
+
+pub(crate) use {cuda, cuda_target, first};
+
+/// What a target promises of its work.
+#[allow(non_camel_case_types, reason = "words of `cuda!`")]
+#[derive(Clone, Copy)]
+pub(crate) enum Promise {
+    /// The same launches for the same shapes, and nothing else: XLA may record them.
+    captured,
+    /// Work on the stream, with scratch or in a library that does not promise as much.
+    queued,
+}
+
+impl Promise {
+    pub(crate) const fn traits(self) -> xla_ffi::sys::XLA_FFI_Handler_Traits {
+        match self {
+            Self::captured => xla_ffi::sys::XLA_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE,
+            Self::queued => 0,
+        }
+    }
+}
+
+/// XLA's allocator as the operations see it.
+struct XlaMemory<'c, 'f>(&'c Context<'f>);
+
+struct Scratch<'c>(xla_ffi::Scratch<'c>);
+
+impl Lent for Scratch<'_> {
+    fn address(&self) -> *mut std::ffi::c_void {
+        self.0.as_ptr()
+    }
+}
+
+impl Memory for XlaMemory<'_, '_> {
+    fn lend(&self, bytes: usize) -> Result<Box<dyn Lent + '_>, lapax_cuda::Error> {
+        match self.0.scratch(bytes) {
+            Ok(scratch) => Ok(Box::new(Scratch(scratch))),
+            Err(error) => {
+                let kind = match error.code() {
+                    ErrorCode::ResourceExhausted => Kind::ResourceExhausted,
+                    _ => Kind::Unavailable,
+                };
+                Err(lapax_cuda::Error::new(kind, error.message()))
+            }
+        }
+    }
+}
+
+/// Runs `body` with the call's stream and allocator.
+pub(crate) fn with_gpu(
+    context: &Context<'_>,
+    body: impl FnOnce(&Gpu<'_>) -> Result<(), lapax_cuda::Error>,
+) -> Result<(), Error> {
+    let memory = XlaMemory(context);
+    let stream = context.stream()?;
+    // SAFETY: XLA's stream of a call on the platform CUDA is a CUstream, and its operands and scratch
+    // are on that stream's device.
+    let gpu = unsafe { Gpu::new(stream, &memory) };
+    gpu.and_then(|gpu| body(&gpu)).map_err(|error| {
+        let code = match error.kind() {
+            Kind::InvalidArgument => ErrorCode::InvalidArgument,
+            Kind::Unavailable => ErrorCode::Unavailable,
+            Kind::ResourceExhausted => ErrorCode::ResourceExhausted,
+            Kind::Internal => ErrorCode::Internal,
+        };
+        Error::new(code, error.message())
+    })
+}
+
+/// The binding's operands as the operations see them.
+pub(crate) fn input<T>(operand: &xla_ffi::Device<'_, T>) -> Input<T> {
+    // SAFETY: XLA's promise about a call's arguments, which the decoder has checked.
+    unsafe { Input::new(operand.as_ptr(), operand.len()) }
+}
+
+/// A result.
+pub(crate) fn output<T>(operand: &xla_ffi::DeviceMut<'_, T>) -> Output<T> {
+    // SAFETY: XLA's promise about a call's results, which the decoder has checked.
+    unsafe { Output::new(operand.as_ptr(), operand.len()) }
+}
+
+/// An argument and the result that may share its memory.
+pub(crate) fn in_out<T>(operand: &xla_ffi::DeviceInOut<'_, T>) -> memory::InOut<T> {
+    memory::InOut { src: operand.src.as_ref().map(input), dst: output(&operand.dst) }
+}
