@@ -128,7 +128,7 @@ def set_backend(name: str) -> dict[str, str]:
 
 def cuda_kernels() -> int:
     """How many modules of CUDA kernels were built in; 0 where there was no nvcc."""
-    number: int = _loaded().lapax_cuda_kernels()
+    number: int = loaded().lapax_cuda_kernels()
     return number
 
 
@@ -137,7 +137,7 @@ def cuda() -> dict[str, Any] | None:
 
     None for a liblapax without targets on CUDA.
     """
-    answer: dict[str, Any] | None = _decoded(_loaded().lapax_cuda())
+    answer: dict[str, Any] | None = _decoded(loaded().lapax_cuda())
     return answer
 
 
