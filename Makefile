@@ -1,4 +1,4 @@
-# make build | demo | test | test-full | accuracy | bench | lint | format | abi | clean
+# make build | demo | test | test-full | test-gpu | bench-gpu | accuracy | bench | lint | format | abi | clean
 #
 # Needs cargo and a Python from 3.11 to 3.14; everything else comes from crates.io and PyPI.
 
@@ -18,7 +18,7 @@ OPENBLAS := $(wildcard /usr/lib/*/libopenblas.so)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := xla-ffi/fake $(if $(REFERENCE),lapack)
 
-.PHONY: build demo test test-rust test-python test-full accuracy accuracy-reference accuracy-openblas bench lint format abi clean
+.PHONY: build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator accuracy accuracy-reference accuracy-openblas bench lint format abi clean
 .DELETE_ON_ERROR:
 
 build: $(VENV)/.lapax
@@ -72,13 +72,18 @@ out/hosts/.plugin: tests/hosts/programs.py $(VENV)/.tools
 	        && echo "$$plugin/xla_cpu_pjrt.so" > $@; \
 	else echo "hosts outside Python not tested: no xla-cpu-pjrt for this machine" && : > $@; fi
 
+# nvcc comes from PyPI, with the tools. The kernels of a test build are for one GPU: images for all,
+# as wheels have them, take a minute and are run by no test.
+NVCC = $$($(PY) -c 'import glob, sys; print(*[f for p in sys.path for f in glob.glob(p + "/nvidia/*/bin/nvcc")][:1])')
+CUDA = LAPAX_NVCC=$(NVCC) LAPAX_CUDA_ARCHS=90
+
 # jaxlib brings the header, PyPI's libclang the parser, for the test that the ABI is current.
 test-rust: $(VENV)/.tools out/hosts/.plugin
 	@test -n "$(REFERENCE)" || echo "LAPACK backend not tested: apt-get install liblapack-dev libblas-dev"
 	XLA_FFI_INCLUDE=$$($(PY) -c 'import jax; print(jax.ffi.include_dir())') \
 	LIBCLANG_PATH=$$($(PY) -c 'import clang, pathlib; print(pathlib.Path(clang.__path__[0], "native"))') \
 	LAPAX_PJRT_PLUGIN=$$(cat out/hosts/.plugin) LAPAX_HOST_PROGRAMS=$(CURDIR)/out/hosts \
-	LAPAX_LAPACK=$(if $(REFERENCE),reference) \
+	LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
 	    cargo test --workspace --features "$(FEATURES)" --quiet
 
 test-python: $(VENV)/.tools $(OLDEST)/.lapax out/hosts/.plugin
@@ -87,11 +92,24 @@ test-python: $(VENV)/.tools $(OLDEST)/.lapax out/hosts/.plugin
 
 # Besides: the accuracy of every family on every backend, with all kinds, conditions, shapes and
 # batches, beside reference LAPACK's where it is installed.
-test-full: test accuracy-reference
+test-full: test test-emulator accuracy-reference
+
+# The kernels on the emulator under ThreadSanitizer, for which every CUDA thread is a thread, and under
+# AddressSanitizer. Each needs a build of its own.
+test-emulator: $(VENV)/.tools
+	$(CUDA) cuda/fake/sanitized address
+	$(CUDA) cuda/fake/sanitized thread
+
+# On a machine with an NVIDIA GPU, with jax[cuda13] in the environment; about ten minutes each.
+test-gpu: build
+	$(PY) tests/gpu/correct.py
+
+bench-gpu: build
+	$(PY) tests/gpu/bench.py
 
 accuracy-reference:
 	@test -n "$(REFERENCE)" || echo "no reference LAPACK to compare with: apt-get install liblapack-dev libblas-dev"
-	LAPAX_ACCURACY=$(SWEEP) LAPAX_LAPACK=$(if $(REFERENCE),reference) \
+	LAPAX_ACCURACY=$(SWEEP) LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
 	    cargo test --features "$(FEATURES)" --test accuracy -- --nocapture
 
 # The same with OpenBLAS in the reference's place; it is not asserted about, only shown.
@@ -106,7 +124,7 @@ accuracy: accuracy-reference accuracy-openblas
 
 lint: $(VENV)/.tools
 	cargo fmt --all --check
-	LAPAX_LAPACK=$(if $(REFERENCE),reference) \
+	LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
 	    cargo clippy --workspace --all-targets --features "xla-ffi/fake lapack" --quiet -- -D warnings
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .

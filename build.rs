@@ -5,6 +5,14 @@ fn main() {
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,liblapax.so");
     }
+    // Where NVIDIA's wheels lie beside the package, for CUDA 13 and for CUDA 12, seen from the library.
+    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux")
+        && std::env::var_os("CARGO_FEATURE_CUDA").is_some()
+    {
+        for folder in ["cu13", "cusolver", "cublas", "cusparse"] {
+            println!("cargo:rustc-cdylib-link-arg=-Wl,-rpath,$ORIGIN/../../nvidia/{folder}/lib");
+        }
+    }
     // Where the LAPACK library that the user named by its path is found at run time.
     println!("cargo:rerun-if-env-changed=DEP_LAPAX_LAPACK_RPATH");
     let folders = std::env::var("DEP_LAPAX_LAPACK_RPATH").unwrap_or_default();

@@ -1,6 +1,8 @@
 //! What CUDA's targets will find: the kernels of this build, the driver, NVIDIA's libraries.
 
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
+#[cfg(feature = "cuda")]
+use serde_json::json;
 
 /// `{"kernels": how many modules, "driver": {"version"} or {"error"}, "libraries": [{"name", "file"} or
 /// {"name", "error"}]}`; opens the libraries. Null in a build without the feature `cuda`.

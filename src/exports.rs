@@ -219,6 +219,9 @@ fn operand_json(signature: &Signature, operand: &Operand) -> Json {
     if operand.optional {
         json["optional"] = true.into();
     }
+    if operand.alone {
+        json["alone"] = true.into();
+    }
     if let Some(alias) = operand.alias {
         json["alias"] = alias.into();
     }

@@ -15,10 +15,12 @@ use crate::memory::{Input, Output};
 pub struct Eigen<T: Scalar> {
     /// Scratch, n × n.
     pub scratch: Output<T>,
+    /// For left eigenvectors, n × n: zeros, as cuSOLVER has none.
+    pub left: Output<T>,
     /// The eigenvalues, n complex numbers.
     pub w: Output<T::Complex>,
     /// The right eigenvectors; of a real matrix, those of a conjugate pair are x ± i·y with x and y in
-    /// two adjacent columns.
+    /// two adjacent columns; zeros where they are not asked for.
     pub right: Output<T>,
     /// 0, or i > 0 where only the eigenvalues after the i-th were found.
     pub info: Output<i32>,
@@ -35,7 +37,7 @@ pub fn geev<T: Scalar>(
     batch: usize,
     n: usize,
     a: Input<T>,
-    Eigen { scratch, w, right, info }: Eigen<T>,
+    Eigen { scratch, left, w, right, info }: Eigen<T>,
 ) -> Result<(), Error> {
     index_fits_i32("n", n)?;
     if batch == 0 {
@@ -47,6 +49,12 @@ pub fn geev<T: Scalar>(
     let (size, order): (usize, i64) = (product("a", &[n, n])?, narrow("n", n)?);
     let (to, from) = (scratch.as_ptr().cast(), a.as_ptr().cast());
     driver::copy(gpu.stream(), to, from, size_of::<T>() * a.len())?;
+    for (unwanted, vectors) in [(left, Vectors::None), (right, vectors)] {
+        if vectors == Vectors::None {
+            let bytes = size_of::<T>() * unwanted.len();
+            driver::fill(gpu.stream(), unwanted.as_ptr().cast(), 0, bytes)?;
+        }
+    }
     let (dense, parameters) = (gpu.handle(&DENSE)?, parameters()?);
     let (solver, none, mode) = (dense.raw(), eigen_mode(Vectors::None), eigen_mode(vectors));
     let complex = <T::Complex as lapax_core::Scalar>::IS_COMPLEX;

@@ -45,11 +45,6 @@ impl Error {
     pub fn message(&self) -> &str {
         &self.message
     }
-
-    /// The same error with what was being done in front.
-    pub(crate) fn at(self, what: &str) -> Self {
-        Self { kind: self.kind, message: format!("{what}: {}", self.message) }
-    }
 }
 
 impl fmt::Display for Error {

@@ -7,8 +7,9 @@ use cudarc::driver::sys;
 
 use crate::driver::{self, Limits, check};
 use crate::error::{Error, product};
-use crate::memory::{InOut, Output};
+use crate::memory::{InOut, Input, Output};
 use crate::module::{self, Kernel};
+use crate::scalar::Plain;
 
 /// Device memory that somebody lends for the time of a call: XLA, or a test.
 pub trait Memory {
@@ -73,6 +74,36 @@ impl<'a> Gpu<'a> {
             driver::copy(self.stream, to, from, size_of::<T>() * src.len())?;
         }
         Ok(operand.dst)
+    }
+
+    /// An argument's values on the host. Waits for the device.
+    ///
+    /// # Errors
+    /// Where the device fails.
+    pub fn read<T: Plain>(&self, operand: Input<T>) -> Result<Vec<T>, Error> {
+        let mut values = vec![T::default(); operand.len()];
+        let bytes = size_of_val(values.as_slice());
+        // SAFETY: plain numbers, as bytes.
+        let target =
+            unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast::<u8>(), bytes) };
+        driver::read(self.stream, target, operand.as_ptr().cast())?;
+        Ok(values)
+    }
+
+    /// Sets a result from the host. Waits for the device.
+    ///
+    /// # Errors
+    /// Where the device fails, or there are not as many values as the result has.
+    pub fn write<T: Plain>(&self, operand: Output<T>, values: &[T]) -> Result<(), Error> {
+        if values.len() != operand.len() {
+            let text = format!("{} values for a result of {}", values.len(), operand.len());
+            return Err(Error::internal(text));
+        }
+        // SAFETY: plain numbers, as bytes.
+        let source = unsafe {
+            std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values))
+        };
+        driver::write(self.stream, operand.as_ptr().cast(), source)
     }
 
     /// Loads a kernel, so that launching it loads nothing.

@@ -9,8 +9,6 @@
 //! the device ([`memory`]), batches of contiguous matrices, column-major unless it says otherwise.
 //! Work is queued, not waited for, where it does not say otherwise. Nothing here knows XLA.
 
-#![allow(dead_code, reason = "what the families to come use")]
-
 pub mod cholesky;
 mod codes;
 pub mod driver;
@@ -27,6 +25,7 @@ pub mod products;
 pub mod qr;
 mod scalar;
 mod small;
+pub mod sparse;
 pub mod svd;
 pub mod tridiagonal;
 
@@ -34,4 +33,4 @@ pub use error::{Error, Kind};
 pub use gpu::{Gpu, Lent, Memory};
 pub use library::{LIBRARIES, Library};
 pub use module::{Kernel, MODULES, Module};
-pub use scalar::Scalar;
+pub use scalar::{Plain, Scalar};

@@ -119,7 +119,10 @@ impl Library {
                         let functions = RwLock::default();
                         return Ok(Opened { library, soname, functions });
                     }
-                    Err(refusal) => refusals.push(refusal.to_string()),
+                    Err(refusal) => {
+                        let said = std::error::Error::source(&refusal);
+                        refusals.push(said.map_or(refusal.to_string(), ToString::to_string));
+                    }
                 }
             }
             let (name, package) = (self.name, self.package);

@@ -58,6 +58,12 @@ macro_rules! operand {
                 self.data.wrapping_add(index * size)
             }
 
+            /// Problem `index` of a batch, each of `size` elements.
+            pub fn problem(self, index: usize, size: usize) -> Self {
+                debug_assert!((index + 1) * size <= self.len, "a problem of the batch");
+                Self { data: self.item(index, size), len: size }
+            }
+
             /// Number of elements.
             pub fn len(self) -> usize {
                 self.len
@@ -88,9 +94,9 @@ impl<T> fmt::Debug for InOut<T> {
     }
 }
 
-impl<T> Output<T> {
-    /// The same memory, to be read.
-    pub(crate) fn read(self) -> Input<T> {
-        Input { data: self.data, len: self.len }
+impl<T> InOut<T> {
+    /// Where the argument's values are.
+    pub fn source(self) -> Input<T> {
+        self.src.unwrap_or(Input { data: self.dst.data, len: self.dst.len })
     }
 }

@@ -3,10 +3,10 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use lapax_core::{SingularVectors, index_fits_i32};
+use lapax_core::{SingularVectors, Vectors, index_fits_i32};
 
 use crate::Scalar;
-use crate::codes::of_type;
+use crate::codes::{eigen_mode, of_type};
 use crate::driver;
 use crate::error::{Error, Kind, narrow, product};
 use crate::gpu::Gpu;
@@ -38,54 +38,81 @@ pub struct Sizes {
     pub n: usize,
 }
 
-/// Columns of U and of V.
-fn columns(vectors: SingularVectors, Sizes { m, n, .. }: Sizes) -> (usize, usize) {
-    if vectors == SingularVectors::Thin { (m.min(n), m.min(n)) } else { (m, n) }
+/// Which vectors are computed, and the size of U and V, which have memory in any case.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    /// Whether singular vectors are computed.
+    pub vectors: Vectors,
+    /// Whether U and V have min(m, n) columns; else they are square.
+    pub thin: bool,
 }
 
-/// Where there is no matrix element: `info` becomes 0, and square U and V the identity's memory is not
-/// touched, as jaxlib leaves it. True where that was all.
-fn empty(gpu: &Gpu<'_>, Sizes { batch, m, n }: Sizes, info: Output<i32>) -> Result<bool, Error> {
+impl Job {
+    /// Columns of U and of V.
+    fn columns(self, Sizes { m, n, .. }: Sizes) -> (usize, usize) {
+        if self.thin { (m.min(n), m.min(n)) } else { (m, n) }
+    }
+}
+
+/// What can be said before any decomposition: what is not wanted is zero, and a matrix without elements
+/// has square U and V that are identities. True where that was all.
+fn begin<T: Scalar>(
+    gpu: &Gpu<'_>,
+    vectors: Vectors,
+    Sizes { batch, m, n }: Sizes,
+    results: &Svd<T>,
+) -> Result<bool, Error> {
     index_fits_i32("m", m)?;
     index_fits_i32("n", n)?;
-    if batch != 0 && m != 0 && n != 0 {
-        return Ok(false);
+    let Svd { u, v, info, .. } = *results;
+    let nothing = batch == 0 || m == 0 || n == 0;
+    for (factor, order) in [(u, m), (v, n)] {
+        if vectors == Vectors::None {
+            let bytes = size_of::<T>() * factor.len();
+            driver::fill(gpu.stream(), factor.as_ptr().cast(), 0, bytes)?;
+        } else if nothing && !factor.is_empty() {
+            let square = (0..order * order).map(|at| at % order == at / order);
+            let identity: Vec<T> = square.map(|one| if one { T::ONE } else { T::ZERO }).collect();
+            gpu.write(factor, &identity.repeat(batch))?;
+        }
     }
-    driver::fill(gpu.stream(), info.as_ptr().cast(), 0, info.len() * size_of::<i32>())?;
-    Ok(true)
+    if nothing {
+        driver::fill(gpu.stream(), info.as_ptr().cast(), 0, info.len() * size_of::<i32>())?;
+    }
+    Ok(nothing)
 }
 
 /// Decomposes each matrix of a batch by Jacobi's rotations.
 ///
-/// `a` is m × n and becomes scratch. `results.u` and `results.v` hold U and V, **not** Vᴴ; they are square, or
-/// have min(m, n) columns with `vectors` Thin, and are scratch of the square sizes with None. One call
-/// for a batch of matrices up to 32 × 32 with square factors, else one by one.
+/// `a` is m × n and becomes scratch. `results.u` and `results.v` hold U and V, **not** Vᴴ, and are
+/// scratch where no vectors are wanted. One call for a batch of matrices up to 32 × 32 with square
+/// factors, else one by one.
 ///
 /// # Errors
 /// Where a size exceeds `i32`, scratch or a library is not to be had, or the device fails.
 pub fn gesvdj<T: Scalar>(
     gpu: &Gpu<'_>,
-    vectors: SingularVectors,
+    job: Job,
     sizes: Sizes,
     a: InOut<T>,
     results: Svd<T>,
 ) -> Result<(), Error> {
     /// cuSOLVER's batched function takes no larger ones.
     const BATCHED_ORDER: usize = 32;
-    if empty(gpu, sizes, results.info)? {
+    if begin(gpu, job.vectors, sizes, &results)? {
         return Ok(());
     }
     let Sizes { batch, m, n } = sizes;
     let a = gpu.initialized(a)?;
-    if batch > 1 && m.max(n) <= BATCHED_ORDER && vectors != SingularVectors::Thin {
-        return rotate_batch(gpu, vectors, sizes, a, results);
+    if batch > 1 && m.max(n) <= BATCHED_ORDER && !job.thin {
+        return rotate_batch(gpu, job, sizes, a, results);
     }
-    rotate_one_by_one(gpu, vectors, sizes, a, results)
+    rotate_one_by_one(gpu, job, sizes, a, results)
 }
 
 fn rotate_batch<T: Scalar>(
     gpu: &Gpu<'_>,
-    vectors: SingularVectors,
+    job: Job,
     Sizes { batch, m, n }: Sizes,
     a: Output<T>,
     Svd { s, u, v, info }: Svd<T>,
@@ -108,7 +135,7 @@ fn rotate_batch<T: Scalar>(
         (narrow("m", m)?, narrow("n", n)?, narrow("batch", batch)?);
     let (dense, settings) = (gpu.handle(&DENSE)?, Info::new(&GESVDJ)?);
     let (solver, settings): (_, *mut c_void) = (dense.raw(), settings.raw());
-    let (mode, mut elements) = (c_int::from(vectors != SingularVectors::None), 0);
+    let (mode, mut elements) = (eigen_mode(job.vectors), 0);
     let (a, s, info) = (a.as_ptr(), s.as_ptr(), info.as_ptr());
     let (u, v) = (u.as_ptr(), v.as_ptr());
     // SAFETY: the functions' arguments; the matrices are on the device, batch of each.
@@ -155,7 +182,7 @@ fn rotate_batch<T: Scalar>(
 
 fn rotate_one_by_one<T: Scalar>(
     gpu: &Gpu<'_>,
-    vectors: SingularVectors,
+    job: Job,
     sizes: Sizes,
     a: Output<T>,
     Svd { s, u, v, info }: Svd<T>,
@@ -170,16 +197,13 @@ fn rotate_one_by_one<T: Scalar>(
         [c"cusolverDnSgesvdj", c"cusolverDnDgesvdj", c"cusolverDnCgesvdj", c"cusolverDnZgesvdj"],
     ];
     let Sizes { batch, m, n } = sizes;
-    let (u_columns, v_columns) = columns(vectors, sizes);
+    let (u_columns, v_columns) = job.columns(sizes);
     let (size, k) = (product("a", &[m, n])?, m.min(n));
     let (u_size, v_size) = (product("u", &[m, u_columns])?, product("v", &[n, v_columns])?);
     let (rows, cols): (c_int, c_int) = (narrow("m", m)?, narrow("n", n)?);
     let (dense, settings) = (gpu.handle(&DENSE)?, Info::new(&GESVDJ)?);
     let (solver, settings): (_, *mut c_void) = (dense.raw(), settings.raw());
-    let (mode, thin) = (
-        c_int::from(vectors != SingularVectors::None),
-        c_int::from(vectors == SingularVectors::Thin),
-    );
+    let (mode, thin) = (eigen_mode(job.vectors), c_int::from(job.thin));
     let mut elements: c_int = 0;
     // SAFETY: the function's arguments; the operands are on the device.
     unsafe {
@@ -224,26 +248,23 @@ fn rotate_one_by_one<T: Scalar>(
 /// As [`gesvdj`].
 pub fn gesvdp<T: Scalar>(
     gpu: &Gpu<'_>,
-    vectors: SingularVectors,
+    job: Job,
     sizes: Sizes,
     a: InOut<T>,
-    Svd { s, u, v, info }: Svd<T>,
+    results: Svd<T>,
 ) -> Result<(), Error> {
-    if empty(gpu, sizes, info)? {
+    if begin(gpu, job.vectors, sizes, &results)? {
         return Ok(());
     }
-    let Sizes { batch, m, n } = sizes;
+    let (Svd { s, u, v, info }, Sizes { batch, m, n }) = (results, sizes);
     let a = gpu.initialized(a)?;
-    let (u_columns, v_columns) = columns(vectors, sizes);
+    let (u_columns, v_columns) = job.columns(sizes);
     let (size, k) = (product("a", &[m, n])?, m.min(n));
     let (u_size, v_size) = (product("u", &[m, u_columns])?, product("v", &[n, v_columns])?);
     let (rows, cols): (i64, i64) = (narrow("m", m)?, narrow("n", n)?);
     let (dense, parameters) = (gpu.handle(&DENSE)?, parameters()?);
     let solver = dense.raw();
-    let (mode, thin) = (
-        c_int::from(vectors != SingularVectors::None),
-        c_int::from(vectors == SingularVectors::Thin),
-    );
+    let (mode, thin) = (eigen_mode(job.vectors), c_int::from(job.thin));
     let mut space = gpu.workspace(|device, host| {
         let (a, s, u, v) = (a.as_ptr(), s.as_ptr(), u.as_ptr(), v.as_ptr());
         // SAFETY: the function's arguments; the operands are on the device.
@@ -320,7 +341,7 @@ pub fn gesvdp<T: Scalar>(
 /// Decomposes each matrix of a batch by implicit QR steps, one by one.
 ///
 /// `a` is m × n with m ≥ n, and becomes scratch. `results.v` holds Vᴴ. With `vectors` All U is square, with Thin it
-/// has n columns, with None both are not touched.
+/// has n columns, with None both are set to zero.
 ///
 /// # Errors
 /// As [`gesvdj`], and where m < n, which cuSOLVER does not take.
@@ -329,18 +350,20 @@ pub fn gesvd<T: Scalar>(
     vectors: SingularVectors,
     sizes: Sizes,
     a: InOut<T>,
-    Svd { s, u, v, info }: Svd<T>,
+    results: Svd<T>,
 ) -> Result<(), Error> {
     let Sizes { batch, m, n } = sizes;
     if m < n {
         let text = format!("expected at least as many rows as columns, got {m} rows, {n} columns");
         return Err(Error::new(Kind::InvalidArgument, text));
     }
-    if empty(gpu, sizes, info)? {
+    let wanted = if vectors == SingularVectors::None { Vectors::None } else { Vectors::Wanted };
+    if begin(gpu, wanted, sizes, &results)? {
         return Ok(());
     }
+    let Svd { s, u, v, info } = results;
     let a = gpu.initialized(a)?;
-    let (u_columns, _) = columns(vectors, sizes);
+    let u_columns = if vectors == SingularVectors::Thin { n } else { m };
     let size = product("a", &[m, n])?;
     let (u_size, v_size) = match vectors {
         SingularVectors::None => (0, 0),

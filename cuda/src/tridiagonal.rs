@@ -2,10 +2,15 @@
 //!
 //! Row i of A is dl[i], d[i], du[i] in columns i − 1, i, i + 1: dl[0] and du[m − 1] are not read.
 
+use std::ffi::{CStr, c_int};
+
 use crate::Scalar;
+use crate::codes::of_type;
 use crate::error::{Error, narrow, product};
 use crate::gpu::{Gpu, Launch, blocks};
-use crate::memory::{Input, Output};
+use crate::handle::SPARSE;
+use crate::library::CUSPARSE;
+use crate::memory::{InOut, Input, Output};
 use crate::module::{Kernel, kernel};
 
 /// Solves A·X = B for each matrix of a batch, perturbing a pivot wherever the quotient by it would
@@ -36,6 +41,86 @@ pub fn tridiagonal_solve_perturbed<T: Scalar>(
 /// As there.
 pub fn load_tridiagonal_solve_perturbed<T: Scalar>(gpu: &Gpu<'_>) -> Result<(), Error> {
     gpu.load(kernel!(T, "tridiagonal", "tridiagonal_solve_perturbed"))
+}
+
+/// Solves A·X = B for each matrix of a batch, by elimination with partial pivoting.
+///
+/// `x` is m × nrhs, column-major, B and becomes X. A singular system gives what the divisions by a zero
+/// pivot give. Few long systems go to cuSPARSE, which works on one with many threads, but pivots
+/// otherwise; many go to an own kernel, which takes scratch of 3·m elements for each.
+///
+/// # Errors
+/// As [`tridiagonal_solve_perturbed`].
+pub fn tridiagonal_solve<T: Scalar>(
+    gpu: &Gpu<'_>,
+    batch: usize,
+    m: usize,
+    nrhs: usize,
+    a: [Input<T>; 3],
+    x: InOut<T>,
+) -> Result<(), Error> {
+    /// Fewer threads than this leave most of a GPU idle. Not measured on one yet.
+    const FEW_THREADS: usize = 128;
+    /// Shorter systems are not worth cuSPARSE's several launches. Not measured on a GPU yet.
+    const LONG: usize = 512;
+    if batch == 0 || m == 0 || nrhs == 0 {
+        return Ok(());
+    }
+    let few = batch.saturating_mul(nrhs.min(32)) < FEW_THREADS;
+    if few && m >= LONG && CUSPARSE.has(c"cusparseCreate") {
+        return in_parallel(gpu, batch, m, nrhs, a, gpu.initialized(x)?);
+    }
+    let kernel = kernel!(T, "tridiagonal", "tridiagonal_solve");
+    eliminate(gpu, kernel, batch, m, nrhs, a, x.source(), x.dst)
+}
+
+/// Loads what [`tridiagonal_solve`] launches, and makes its handle where cuSPARSE is there.
+///
+/// # Errors
+/// As there.
+pub fn load_tridiagonal_solve<T: Scalar>(gpu: &Gpu<'_>) -> Result<(), Error> {
+    gpu.load(kernel!(T, "tridiagonal", "tridiagonal_solve"))?;
+    if CUSPARSE.has(c"cusparseCreate") { gpu.prepare(&SPARSE) } else { Ok(()) }
+}
+
+fn in_parallel<T: Scalar>(
+    gpu: &Gpu<'_>,
+    batch: usize,
+    m: usize,
+    nrhs: usize,
+    [dl, d, du]: [Input<T>; 3],
+    x: Output<T>,
+) -> Result<(), Error> {
+    const FUNCTIONS: [[&CStr; 4]; 2] = [
+        [
+            c"cusparseSgtsv2_bufferSizeExt",
+            c"cusparseDgtsv2_bufferSizeExt",
+            c"cusparseCgtsv2_bufferSizeExt",
+            c"cusparseZgtsv2_bufferSizeExt",
+        ],
+        [c"cusparseSgtsv2", c"cusparseDgtsv2", c"cusparseCgtsv2", c"cusparseZgtsv2"],
+    ];
+    let (rows, columns): (c_int, c_int) = (narrow("m", m)?, narrow("nrhs", nrhs)?);
+    let size = product("x", &[m, nrhs])?;
+    let sparse = gpu.handle(&SPARSE)?;
+    let (raw, mut bytes) = (sparse.raw(), 0_usize);
+    let at = |index: usize| (dl.item(index, m), d.item(index, m), du.item(index, m));
+    // SAFETY: the function's arguments; the operands are on the device.
+    unsafe {
+        let (dl, d, du) = at(0);
+        let list = (raw, rows, columns, dl, d, du, x.as_ptr(), rows, &raw mut bytes);
+        sparse.call(of_type::<T>(FUNCTIONS[0]), list)?;
+    }
+    let buffer = gpu.scratch::<u8>(bytes)?;
+    for index in 0..batch {
+        let ((dl, d, du), x) = (at(index), x.item(index, size));
+        // SAFETY: the function's arguments; the systems are on the device, batch of each.
+        unsafe {
+            let list = (raw, rows, columns, dl, d, du, x, rows, buffer.as_ptr());
+            sparse.call(of_type::<T>(FUNCTIONS[1]), list)?;
+        }
+    }
+    Ok(())
 }
 
 #[allow(clippy::too_many_arguments, reason = "the operands of the routine, and its sizes")]

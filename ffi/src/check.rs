@@ -146,7 +146,7 @@ impl<'a> Check<'a> {
             let Some(shape) = shape else { continue };
             let Some((outer, own)) = self.split(operand, shape) else { continue };
             // A negative number is no size: nothing is compared with it.
-            if outer.iter().all(|dim| *dim >= 0) {
+            if !operand.alone && outer.iter().all(|dim| *dim >= 0) {
                 self.leading.get_or_insert(outer);
             }
             for (dim, value) in operand.dims.iter().zip(own) {
@@ -202,6 +202,9 @@ impl<'a> Check<'a> {
     /// A shape's leading dimensions and the operand's own, of which an optional one may be missing.
     fn split<'s>(&self, operand: &Operand, shape: &'s Shape) -> Option<(&'s [i64], &'s [i64])> {
         let (rank, own) = (shape.dims.len(), operand.dims.len());
+        if operand.alone {
+            return (rank == 0).then_some((&[], &[]));
+        }
         let less =
             self.leading.filter(|leading| operand.optional && rank + 1 == leading.len() + own);
         let outer = less.map_or_else(|| rank.checked_sub(own), |leading| Some(leading.len()))?;
@@ -212,7 +215,7 @@ impl<'a> Check<'a> {
         let Some((outer, own)) = self.split(operand, shape) else { return false };
         let missing = operand.dims.get(own.len()).map(|_| &MISSING);
         shape.dtype == operand.dtype
-            && self.leading.is_none_or(|leading| leading == outer)
+            && (operand.alone || self.leading.is_none_or(|leading| leading == outer))
             && shape.dims.iter().all(|dim| *dim >= 0)
             && operand
                 .dims
@@ -224,6 +227,7 @@ impl<'a> Check<'a> {
     /// `f64 [5, m=4, n=3]`, as far as the dimensions are known; `n?` may be missing.
     fn expected(&self, operand: &Operand) -> String {
         let mut parts: Vec<String> = match self.leading {
+            _ if operand.alone => Vec::new(),
             Some(leading) => leading.iter().map(i64::to_string).collect(),
             None => vec!["…".to_owned()],
         };
@@ -265,7 +269,7 @@ impl<'a> Check<'a> {
         let leading = self.leading.unwrap_or(&[]);
         let mut shapes = Vec::new();
         for ret in self.signature.rets {
-            let mut dims = leading.to_vec();
+            let mut dims = if ret.alone { Vec::new() } else { leading.to_vec() };
             for (index, dim) in ret.dims.iter().enumerate() {
                 match self.dims[*dim] {
                     Some(MISSING) if ret.may_miss(index) => {}

@@ -90,6 +90,18 @@ impl<'f> Frame<'f> {
         Raw::or_less(self.ret_buffer(index)?, leading)
     }
 
+    /// An argument that is one number, whatever the leading dimensions of the others.
+    #[inline(always)]
+    pub fn arg_alone<T: Element>(self, index: usize) -> Option<Raw<'f, T, 0>> {
+        Raw::alone(self.arg_buffer(index)?)
+    }
+
+    /// The same for a result.
+    #[inline(always)]
+    pub fn ret_alone<T: Element>(self, index: usize) -> Option<Raw<'f, T, 0>> {
+        Raw::alone(self.ret_buffer(index)?)
+    }
+
     /// The element type of an argument, if it is a buffer.
     #[inline(always)]
     pub fn arg_dtype(self, index: usize) -> Option<DataType> {
@@ -242,6 +254,13 @@ impl<'f, T: Element, const R: usize> Raw<'f, T, R> {
             data: buffer.data.cast(),
             borrow: PhantomData,
         })
+    }
+
+    /// A buffer without any dimension.
+    #[inline(always)]
+    fn alone(buffer: &'f sys::XLA_FFI_Buffer) -> Option<Self> {
+        let alone = buffer.rank == 0 && R == 0 && buffer.dtype == T::DTYPE.code();
+        alone.then_some(Raw { dims: [0; R], data: buffer.data.cast(), borrow: PhantomData })
     }
 
     /// The same, or a buffer of one dimension less than `R` after leading dimensions that were bound

@@ -65,6 +65,8 @@ pub struct Operand {
     pub dims: &'static [usize],
     /// Whether the last of them may be missing.
     pub optional: bool,
+    /// Whether it is one number for all problems, without the leading dimensions.
+    pub alone: bool,
     /// For a result: the argument whose memory it may share.
     pub alias: Option<usize>,
 }

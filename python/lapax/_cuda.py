@@ -7,13 +7,13 @@ rules are for lowering, which needs neither.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from jax.extend.core import Primitive
 
 from lapax import _jax_private as private
-from lapax import _library
+from lapax import _library, _unused
 from lapax._rules import exporting_context
 from lapax._table import targets
 
@@ -30,13 +30,34 @@ def replace_rules(primitives: Iterable[Primitive]) -> list[Callable[[], None]]:
         return []
     for primitive in primitives:
         entry = private.lowering_entry(primitive, PLATFORM)
-        if entry is not None:
-            rule = functools.partial(_renaming, entry.rule)
-            undo.append(private.replace_lowering(primitive, PLATFORM, rule, entry.inline))
+        if entry is None:
+            continue
+        rule = functools.partial(_renaming, entry.rule)
+        undo.append(private.replace_lowering(primitive, PLATFORM, rule, entry.inline))
+        if primitive.name == "eigh":
+            values = functools.partial(_eigh_values, primitive, entry.rule)
+            undo.append(
+                private.replace_lowering(_unused.eigh_values_p, PLATFORM, values, inline=True)
+            )
     return undo
 
 
 def _renaming(stock: private.Rule, ctx: Any, *args: Any, **params: Any) -> Any:
     """JAX's rule, its calls going to lapax unless the program is to run without lapax."""
-    names = {} if exporting_context.value else {t.name: t.jax_name for t in targets(PLATFORM)}
-    return private.rename_calls(lambda: stock(ctx, *args, **params), names)
+    return private.rename_calls(lambda: stock(ctx, *args, **params), _names())
+
+
+def _eigh_values(
+    primitive: Primitive, stock: private.Rule, ctx: Any, a: Any, **params: Any
+) -> Sequence[Any]:
+    """The eigenvalues of `eigh_p` alone: its call, without vectors where it goes to lapax."""
+    avals = private.result_avals(primitive, ctx.avals_in, **params)
+    both = ctx.replace(primitive=primitive, avals_out=avals)
+    results = private.rename_calls(lambda: stock(both, a, **params), _names(), {"mode": ord("N")})
+    return list(results)[1:]
+
+
+def _names() -> dict[str, str]:
+    if exporting_context.value:
+        return {}
+    return {target.name: target.jax_name for target in targets(PLATFORM)}

@@ -159,6 +159,7 @@ def _replace_sparse_rules() -> None:
             if entry is not None:
                 rule = functools.partial(_rules.renaming, entry.rule)
                 _replace(primitive, rule, entry.inline)
+        _state.undo.extend(_cuda.replace_rules(private.sparse_solvers()))
 
 
 def _wrapped(name: str, primitive: Primitive, stock: private.Rule) -> private.Rule:

@@ -83,6 +83,15 @@ def sparse_primitives() -> dict[str, Primitive]:
     return {primitive.name: primitive for primitive in found if isinstance(primitive, Primitive)}
 
 
+def sparse_solvers() -> list[Primitive]:
+    """The primitives of sparse systems, with a target on CUDA alone; none before SPARSE's import.
+
+    0.8.0 – 0.12.0.1: linalg.spsolve_p.
+    """
+    primitive = getattr(sys.modules.get(f"{SPARSE}.linalg"), "spsolve_p", None)
+    return [primitive] if isinstance(primitive, Primitive) else []
+
+
 def jaxlib_cpu_targets() -> frozenset[str]:
     """Names of the custom calls that jaxlib registers on the CPU.
 

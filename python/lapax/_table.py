@@ -53,6 +53,8 @@ class Operand:
     """For a result: the argument it may share memory with."""
     optional: bool = False
     """Whether the last of `dims` may be missing: a vector where a matrix may stand."""
+    alone: bool = False
+    """Whether it is one number for the whole batch, without batch dimensions."""
 
     @property
     def form(self) -> tuple[str, ...]:
@@ -148,8 +150,8 @@ def targets(platform: str | None = None) -> tuple[Target, ...]:
 def ops() -> dict[str, tuple[Target, ...]]:
     """The targets by op, that is by name without precision and vendor prefix.
 
-    A target on CUDA is among them where it is called as the op's targets on the CPU are; others have
-    jaxlib's form there, and are called by their own names.
+    A target on CUDA is among them where it is called as the op's targets on the CPU are; others
+    have jaxlib's form there, and are called by their own names.
     """
     grouped: dict[str, list[Target]] = {}
     for target in targets("cpu"):
@@ -217,6 +219,13 @@ def _attr(data: Mapping[str, Any]) -> Attr:
 
 def _operands(data: Iterable[Mapping[str, Any]]) -> tuple[Operand, ...]:
     return tuple(
-        Operand(o["name"], o["dtype"], tuple(o["dims"]), o.get("alias"), o.get("optional", False))
+        Operand(
+            o["name"],
+            o["dtype"],
+            tuple(o["dims"]),
+            o.get("alias"),
+            o.get("optional", False),
+            o.get("alone", False),
+        )
         for o in data
     )

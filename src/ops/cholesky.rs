@@ -24,7 +24,22 @@ super::ops! { cholesky;
             cholesky::potrf(call.uplo, call.batch, call.n, in_out(call.factor), call.info, threads)
         )
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA `lower` says which triangle.
+        "cusolver_potrf_ffi" over [f32, f64, c32, c64] {
+            dims { n }
+            args { a: T [n, n] }
+            attrs { lower: bool }
+            rets { factor: T [n, n] = a, info: i32 [] }
+        },
+        queued,
+        load(lapax_cuda::cholesky::load_potrf::<T>),
+        run(|call, gpu| {
+            let (uplo, a) = (device::triangle(call.lower), device::in_out(&call.factor));
+            let info = device::output(&call.info);
+            lapax_cuda::cholesky::potrf(gpu, uplo, call.batch, call.n, a, info)
+        }),
+    };
 
     /// Cholesky factor of a row-major Hermitian positive definite matrix, A = L·Lᴴ.
     ///

@@ -14,10 +14,12 @@ use xla_ffi::{Context, Error, ErrorCode};
 ///     run(|call, gpu| module::it(gpu, …)),
 /// };
 /// cuda = { "name" over [f32, f64] { the sections of xla_ffi::signature! }, … };
+/// cuda = { "name" over [f32, f64] { sections } or { sections }, …, run(…), or(…) };
 /// ```
 ///
 /// The first form is a call of the same shape as on the CPU, and `OnDevice` is generated from the
-/// same sections; the second states another wire form. A comment in front is about the target alone.
+/// same sections; the second states another wire form, the third two of them, of which the first is in
+/// the table. A comment in front is about the target alone.
 macro_rules! cuda {
     (none, $($rest:tt)*) => {
         &[]
@@ -31,33 +33,37 @@ macro_rules! cuda {
         { $($struct:tt)+ }
     ) => {
         &[crate::ops::cuda_target!(
-            $name, concat!($($doc, "\n"),*), $promise, $load, $run, [$($scalar),+], { $($struct)+ }
+            $name, concat!($($doc, "\n"),*), $promise, $load, [$($scalar),+], { $($struct)+ }, $run, []
         )]
     };
     (
         {
             $(#[doc = $doc:literal])*
             $name:literal over [$($scalar:tt),+] $(where $t:ident: $bound:ident)?
-                { $($signature:tt)* },
-            $promise:ident, load($load:expr), run($run:expr) $(,)?
+                { $($signature:tt)* } $(or { $($other:tt)* })?,
+            $promise:ident, load($load:expr), run($run:expr) $(, or($instead:expr))? $(,)?
         },
         [$($ignored:tt),+],
         { $($as_on_the_cpu:tt)+ }
     ) => {
         &[crate::ops::cuda_target!(
-            $name, concat!($($doc, "\n"),*), $promise, $load, $run, [$($scalar),+], {
+            $name, concat!($($doc, "\n"),*), $promise, $load, [$($scalar),+], {
                 /// The call on a device.
                 device struct OnDevice<T $(: $bound)?> { $($signature)* }
-            }
+            }, $run, [$({
+                /// The call in its other form.
+                device struct Other<T: Scalar> { $($other)* }
+            } $instead)?]
         )]
     };
 }
 
 /// One target: its handler, monomorphic in each element type.
 macro_rules! cuda_target {
-    ($name:expr, $doc:expr, $promise:ident, $load:expr, $run:expr, [$($scalar:tt),+],
-     { $($struct:tt)+ }) => {{
+    ($name:expr, $doc:expr, $promise:ident, $load:expr, [$($scalar:tt),+], { $($struct:tt)+ },
+     $run:expr, $other:tt) => {{
         xla_ffi::signature! { $($struct)+ }
+        crate::ops::cuda::other_struct!($other);
 
         struct Handler;
 
@@ -75,16 +81,15 @@ macro_rules! cuda_target {
             ) -> xla_ffi::Outcome<'f> {
                 let dtypes = [frame.arg_dtype(0), frame.arg_dtype(1)];
                 $(if Self::SIGNATURES.len() == 1 || crate::ops::is!(dtypes, $scalar) {
+                    #[allow(dead_code, reason = "only another form names it")]
+                    type T = crate::ops::cuda::first!($scalar);
                     type Call<'f> = crate::ops::of!(OnDevice, 'f, $scalar);
-                    let run: fn(Call<'f>, &lapax_cuda::Gpu<'_>) -> Result<(), lapax_cuda::Error> =
-                        $run;
-                    return match <Call<'f> as xla_ffi::Call<'f>>::decode(frame) {
-                        Some(call) => xla_ffi::Outcome::Done(crate::ops::cuda::with_gpu(
-                            context,
-                            |gpu| run(call, gpu),
-                        )),
-                        None => xla_ffi::Outcome::Mismatch,
-                    };
+                    let run: crate::ops::cuda::Run<Call<'f>> = $run;
+                    if let Some(call) = <Call<'f> as xla_ffi::Call<'f>>::decode(frame) {
+                        return crate::ops::cuda::answer(context, |gpu| run(call, gpu));
+                    }
+                    crate::ops::cuda::other!(frame, context, T, $other, 'f);
+                    return xla_ffi::Outcome::Mismatch;
                 })+
                 xla_ffi::Outcome::Mismatch
             }
@@ -113,6 +118,25 @@ macro_rules! cuda_target {
     }};
 }
 
+/// The other form of a call, where there is one.
+macro_rules! other_struct {
+    ([]) => {};
+    ([{ $($struct:tt)+ } $instead:expr]) => {
+        xla_ffi::signature! { $($struct)+ }
+    };
+}
+
+/// Tries the other form of a call, where there is one.
+macro_rules! other {
+    ($frame:ident, $context:ident, $t:ident, [], $f:lifetime) => {};
+    ($frame:ident, $context:ident, $t:ident, [$struct:tt $instead:expr], $f:lifetime) => {
+        let run: crate::ops::cuda::Run<Other<$f, $t>> = $instead;
+        if let Some(call) = <Other<$f, $t> as xla_ffi::Call<$f>>::decode($frame) {
+            return crate::ops::cuda::answer($context, |gpu| run(call, gpu));
+        }
+    };
+}
+
 /// The first of the element types of a call.
 macro_rules! first {
     (($t:ident, $u:ident)) => {
@@ -123,7 +147,18 @@ macro_rules! first {
     };
 }
 
-pub(crate) use {cuda, cuda_target, first};
+pub(crate) use {cuda, cuda_target, first, other, other_struct};
+
+/// What runs a decoded call.
+pub(crate) type Run<C> = fn(C, &Gpu<'_>) -> Result<(), lapax_cuda::Error>;
+
+/// The answer to a call.
+pub(crate) fn answer<'f>(
+    context: &Context<'f>,
+    body: impl FnOnce(&Gpu<'_>) -> Result<(), lapax_cuda::Error>,
+) -> xla_ffi::Outcome<'f> {
+    xla_ffi::Outcome::Done(with_gpu(context, body))
+}
 
 /// What a target promises of its work.
 #[allow(non_camel_case_types, reason = "words of `cuda!`")]
@@ -206,4 +241,24 @@ pub(crate) fn output<T>(operand: &xla_ffi::DeviceMut<'_, T>) -> Output<T> {
 /// An argument and the result that may share its memory.
 pub(crate) fn in_out<T>(operand: &xla_ffi::DeviceInOut<'_, T>) -> memory::InOut<T> {
     memory::InOut { src: operand.src.as_ref().map(input), dst: output(&operand.dst) }
+}
+
+/// The triangle of a flag.
+pub(crate) fn triangle(lower: bool) -> lapax_core::Uplo {
+    if lower { lapax_core::Uplo::Lower } else { lapax_core::Uplo::Upper }
+}
+
+/// What a flag asks for.
+pub(crate) fn vectors(wanted: bool) -> lapax_core::Vectors {
+    if wanted { lapax_core::Vectors::Wanted } else { lapax_core::Vectors::None }
+}
+
+/// The host's side of a result.
+pub(crate) fn zeros<T: Clone + Default>(operand: &xla_ffi::DeviceMut<'_, T>) -> Vec<T> {
+    vec![T::default(); operand.len()]
+}
+
+/// What a target loads that runs on the host.
+pub(crate) fn nothing(_: &Gpu<'_>) -> Result<(), lapax_cuda::Error> {
+    Ok(())
 }

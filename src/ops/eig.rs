@@ -4,6 +4,8 @@ use lapax_core::{Scalar, Vectors};
 use lapax_cpu::eig::Eigen;
 use lapax_cpu::schur::Eigenvalues;
 
+#[cfg(feature = "cuda")]
+use super::cuda as device;
 use super::{c32, c64};
 
 super::ops! { eig;
@@ -29,7 +31,39 @@ super::ops! { eig;
         let (left, right) = (call.compute_left, call.compute_right);
         dispatch!(eig::geev(left, right, call.batch, call.n, call.a, results, threads))
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA the eigenproblem is the CPU's, and the call waits for the device. `magma` is not
+        /// followed: MAGMA is never used.
+        "cuhybrid_eig_real" over [f32, f64] where T: Scalar {
+            dims { n }
+            args { a: T [n, n] }
+            attrs { left: bool, magma: &str, right: bool }
+            rets {
+                wr: T [n], wi: T [n], vl: T::Complex [n, n], vr: T::Complex [n, n], info: i32 []
+            }
+        },
+        queued,
+        load(device::nothing),
+        run(|call, gpu| {
+            let _ = call.magma;
+            let host = gpu.read(device::input(&call.a))?;
+            let (batch, n, threads) = (call.batch, call.n, &lapax_core::Serial);
+            let (left, right) = (device::vectors(call.left), device::vectors(call.right));
+            let (mut vl, mut vr) = (device::zeros(&call.vl), device::zeros(&call.vr));
+            let mut info = device::zeros(&call.info);
+            let (mut wr, mut wi) = (device::zeros(&call.wr), device::zeros(&call.wi));
+            let w = Eigenvalues::Parts(&mut wr[..], &mut wi[..]);
+            let (left_host, right_host, info_host) = (&mut vl[..], &mut vr[..], &mut info[..]);
+            let results = Eigen { w, left: left_host, right: right_host, info: info_host };
+            let a = &host[..];
+            dispatch!(eig::geev(left, right, batch, n, a, results, threads))?;
+            gpu.write(device::output(&call.wr), &wr)?;
+            gpu.write(device::output(&call.wi), &wi)?;
+            gpu.write(device::output(&call.vl), &vl)?;
+            gpu.write(device::output(&call.vr), &vr)?;
+            gpu.write(device::output(&call.info), &info)
+        }),
+    };
 
     /// Eigenvalues and eigenvectors of a complex matrix (cGEEV, zGEEV).
     ///
@@ -46,5 +80,64 @@ super::ops! { eig;
         let (left, right) = (call.compute_left, call.compute_right);
         dispatch!(eig::geev(left, right, call.batch, call.n, call.a, results, threads))
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA the eigenproblem is the CPU's, and the call waits for the device. `magma` is not
+        /// followed: MAGMA is never used.
+        "cuhybrid_eig_comp" over [c32, c64] {
+            dims { n }
+            args { a: T [n, n] }
+            attrs { left: bool, magma: &str, right: bool }
+            rets { w: T [n], vl: T [n, n], vr: T [n, n], info: i32 [] }
+        },
+        queued,
+        load(device::nothing),
+        run(|call, gpu| {
+            let _ = call.magma;
+            let host = gpu.read(device::input(&call.a))?;
+            let (batch, n, threads) = (call.batch, call.n, &lapax_core::Serial);
+            let (left, right) = (device::vectors(call.left), device::vectors(call.right));
+            let (mut vl, mut vr) = (device::zeros(&call.vl), device::zeros(&call.vr));
+            let mut info = device::zeros(&call.info);
+            let mut values = device::zeros(&call.w);
+            let w = Eigenvalues::Whole(&mut values[..]);
+            let (left_host, right_host, info_host) = (&mut vl[..], &mut vr[..], &mut info[..]);
+            let results = Eigen { w, left: left_host, right: right_host, info: info_host };
+            let a = &host[..];
+            dispatch!(eig::geev(left, right, batch, n, a, results, threads))?;
+            gpu.write(device::output(&call.w), &values)?;
+            gpu.write(device::output(&call.vl), &vl)?;
+            gpu.write(device::output(&call.vr), &vr)?;
+            gpu.write(device::output(&call.info), &info)
+        }),
+    };
+
+    /// Eigenvalues and right eigenvectors of a general matrix, on the device (cusolverDnXgeev).
+    ///
+    /// `w` holds the eigenvalues. Column j of `vr` is the right eigenvector of w(j), of 2-norm one; of a
+    /// real matrix, a conjugate pair's are x + i·y and x − i·y with x and y in the columns j and j + 1.
+    /// What is not asked for is zero, as is `vl`: there are no left ones. `scratch` is what is left of `a`.
+    /// `info = i > 0`: only the eigenvalues after the i-th were found.
+    geev_packed: GeevPacked<T: Scalar> over [f32, f64, c32, c64], Column {
+        dims { n }
+        args { a: T [n, n] }
+        attrs { left: bool, right: bool }
+        rets { scratch: T [n, n], w: T::Complex [n], vl: T [n, n], vr: T [n, n], info: i32 [] }
+        require { !left => "left to be false, as cuSOLVER has no left eigenvectors" }
+    }
+    cpu = none;
+    cuda = {
+        "cusolver_geev_ffi", queued,
+        load(lapax_cuda::eig::load),
+        run(|call, gpu| {
+            let results = lapax_cuda::eig::Eigen {
+                scratch: device::output(&call.scratch),
+                left: device::output(&call.vl),
+                w: device::output(&call.w),
+                right: device::output(&call.vr),
+                info: device::output(&call.info),
+            };
+            let (vectors, a) = (device::vectors(call.right), device::input(&call.a));
+            lapax_cuda::eig::geev(gpu, vectors, call.batch, call.n, a, results)
+        }),
+    };
 }

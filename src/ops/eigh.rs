@@ -2,7 +2,11 @@
 
 use lapax_core::{Scalar, Uplo, Vectors};
 
+#[cfg(feature = "cuda")]
+use super::cuda as device;
 use super::{c32, c64, in_out};
+#[cfg(feature = "cuda")]
+use lapax_cuda::eigh::Algorithm;
 
 super::ops! { eigh;
     /// Eigenvalues, and eigenvectors if asked for, of a Hermitian matrix (xSYEVD, xHEEVD).
@@ -25,7 +29,26 @@ super::ops! { eigh;
         let (job, uplo, v) = (call.mode, call.uplo, in_out(call.v));
         dispatch!(eigh::syevd(job, uplo, call.batch, call.n, v, call.w, call.info, threads))
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA `lower` says which triangle; `algorithm` 1 is divide and conquer, 2 Jacobi's method,
+        /// 0 the latter up to order 32. `mode` may be absent, and is Wanted then.
+        "cusolver_syevd_ffi" over [f32, f64, c32, c64] where T: Scalar {
+            dims { n }
+            args { a: T [n, n] }
+            attrs { algorithm: Algorithm as u8, lower: bool, mode: Option<Vectors> as u8 }
+            rets { v: T [n, n] = a, w: T::Real [n], info: i32 [] }
+        },
+        queued,
+        load(lapax_cuda::eigh::load),
+        run(|call, gpu| {
+            let vectors = call.mode.unwrap_or(Vectors::Wanted);
+            let (algorithm, uplo) = (call.algorithm, device::triangle(call.lower));
+            let task = lapax_cuda::eigh::Task { algorithm, vectors, uplo };
+            let (v, w) = (device::in_out(&call.v), device::output(&call.w));
+            let info = device::output(&call.info);
+            lapax_cuda::eigh::syevd(gpu, task, call.batch, call.n, v, w, info)
+        }),
+    };
 
     /// Reduction of a Hermitian matrix to real tridiagonal form, A = Q·T·Qᴴ (xSYTRD, xHETRD).
     ///
@@ -45,5 +68,27 @@ super::ops! { eigh;
         let (d, e, tau, info) = (call.d, call.e, call.tau, call.info);
         dispatch!(eigh::sytrd(uplo, call.batch, call.n, a, d, e, tau, info, threads))
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA `lower` says which triangle.
+        "cusolver_sytrd_ffi" over [f32, f64, c32, c64] where T: Scalar {
+            dims { n, q = max(n - 1, 0) }
+            args { a: T [n, n] }
+            attrs { lower: bool }
+            rets {
+                reflectors: T [n, n] = a, d: T::Real [n], e: T::Real [q], tau: T [q], info: i32 []
+            }
+        },
+        queued,
+        load(lapax_cuda::eigh::load),
+        run(|call, gpu| {
+            let (uplo, a) = (device::triangle(call.lower), device::in_out(&call.reflectors));
+            let results = lapax_cuda::eigh::Tridiagonal {
+                d: device::output(&call.d),
+                e: device::output(&call.e),
+                tau: device::output(&call.tau),
+                info: device::output(&call.info),
+            };
+            lapax_cuda::eigh::sytrd(gpu, uplo, call.batch, call.n, a, results)
+        }),
+    };
 }

@@ -25,7 +25,15 @@ super::ops! { lu;
             lu::getrf(call.batch, call.m, call.n, in_out(call.lu), call.ipiv, call.info, threads)
         )
     };
-    cuda = none;
+    cuda = {
+        "cusolver_getrf_ffi", queued,
+        load(lapax_cuda::lu::load_getrf::<T>),
+        run(|call, gpu| {
+            let (batch, m, n, a) = (call.batch, call.m, call.n, device::in_out(&call.lu));
+            let (ipiv, info) = (device::output(&call.ipiv), device::output(&call.info));
+            lapax_cuda::lu::getrf(gpu, batch, m, n, a, ipiv, info)
+        }),
+    };
 
     /// LU factorisation with partial pivoting of row-major matrices, A = P·L·U, with its permutation.
     ///

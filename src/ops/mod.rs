@@ -198,7 +198,20 @@ macro_rules! cuda {
 #[cfg(not(feature = "cuda"))]
 pub(crate) use cuda;
 
-families![lu, cholesky, triangular, tridiagonal, eig, schur, hessenberg, qr, eigh, svd, sparse];
+families![
+    lu,
+    cholesky,
+    triangular,
+    tridiagonal,
+    eig,
+    schur,
+    hessenberg,
+    qr,
+    eigh,
+    svd,
+    products,
+    sparse
+];
 
 use lapax_core::{InOut, Threads};
 #[allow(non_camel_case_types, reason = "the names that LAPACK's Rust users know")]

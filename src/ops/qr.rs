@@ -3,6 +3,8 @@
 use lapax_core::Side;
 use lapax_cpu::qr;
 
+#[cfg(feature = "cuda")]
+use super::cuda as device;
 use super::{c32, c64, in_out};
 
 /// The order of Q: the size of C on the side on which Q multiplies.
@@ -25,7 +27,14 @@ super::ops! { qr;
     cpu = lapack(geqrf), |call, threads| {
         dispatch!(qr::geqrf(call.batch, call.m, call.n, in_out(call.qr), call.tau, threads))
     };
-    cuda = none;
+    cuda = {
+        "cusolver_geqrf_ffi", queued,
+        load(lapax_cuda::qr::load_geqrf::<T>),
+        run(|call, gpu| {
+            let (a, tau) = (device::in_out(&call.qr), device::output(&call.tau));
+            lapax_cuda::qr::geqrf(gpu, call.batch, call.m, call.n, a, tau)
+        }),
+    };
 
     /// QR factorisation A = Q·R of row-major matrices, with c columns of Q and c rows of R.
     ///
@@ -58,7 +67,35 @@ super::ops! { qr;
         let (a, jpvt) = (in_out(call.qr), in_out(call.jpvt_out));
         dispatch!(qr::geqp3(call.batch, call.m, call.n, a, jpvt, call.tau, threads))
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA the matrices are factored by the CPU: cuSOLVER has no such routine. The call waits
+        /// for the device. `magma` is not followed: MAGMA is never used.
+        "cuhybrid_geqp3" over [f32, f64, c32, c64] {
+            dims { m, n, k = min(m, n) }
+            args { a: T [m, n], jpvt: i32 [n] }
+            attrs { magma: &str }
+            rets { qr: T [m, n] = a, jpvt_out: i32 [n] = jpvt, tau: T [k] }
+        },
+        queued,
+        load(device::nothing),
+        run(|call, gpu| {
+            let _ = call.magma;
+            let (a, jpvt) = (device::in_out(&call.qr), device::in_out(&call.jpvt_out));
+            // As geqp3 itself, but before anything is read.
+            lapax_core::index_fits_i32("n", call.n)?;
+            let (mut matrices, mut columns) = (gpu.read(a.source())?, gpu.read(jpvt.source())?);
+            let mut tau = vec![Default::default(); call.tau.len()];
+            let (batch, m, n) = (call.batch, call.m, call.n);
+            let a_host = lapax_core::InOut { src: None, dst: &mut matrices[..] };
+            let jpvt_host = lapax_core::InOut { src: None, dst: &mut columns[..] };
+            let tau_host = &mut tau[..];
+            let threads = &lapax_core::Serial;
+            dispatch!(qr::geqp3(batch, m, n, a_host, jpvt_host, tau_host, threads))?;
+            gpu.write(a.dst, &matrices)?;
+            gpu.write(jpvt.dst, &columns)?;
+            gpu.write(device::output(&call.tau), &tau)
+        }),
+    };
 
     /// The first n columns of Q = H₁·H₂⋯H_t from its reflectors (xORGQR, xUNGQR).
     ///
@@ -77,7 +114,14 @@ super::ops! { qr;
         let (a, tau) = (in_out(call.q), call.tau);
         dispatch!(qr::orgqr(call.batch, call.m, call.n, call.t, a, tau, threads))
     };
-    cuda = none;
+    cuda = {
+        "cusolver_orgqr_ffi", queued,
+        load(lapax_cuda::qr::load_orgqr::<T>),
+        run(|call, gpu| {
+            let (a, tau) = (device::in_out(&call.q), device::input(&call.tau));
+            lapax_cuda::qr::orgqr(gpu, call.batch, (call.m, call.n, call.t), a, tau)
+        }),
+    };
 
     /// A product with Q = H₁·H₂⋯H_t: Q·C, Qᴴ·C, C·Q or C·Qᴴ (xORMQR, xUNMQR).
     ///
@@ -100,5 +144,16 @@ super::ops! { qr;
         let (a, tau, c) = (call.a, call.tau, in_out(call.product));
         dispatch!(qr::ormqr(side, factor, batch, m, n, p, t, a, tau, c, threads))
     };
-    cuda = none;
+    cuda = {
+        "cusolver_ormqr_ffi", queued,
+        load(lapax_cuda::qr::load_ormqr::<T>),
+        run(|call, gpu| {
+            let side = if call.left { Side::Left } else { Side::Right };
+            let (batch, m, n, p, t) = (call.batch, call.m, call.n, call.p, call.t);
+            let sizes = lapax_cuda::qr::Sizes { batch, m, n, p, t };
+            let (a, tau) = (device::input(&call.a), device::input(&call.tau));
+            let c = device::in_out(&call.product);
+            lapax_cuda::qr::ormqr(gpu, side, call.transpose, sizes, a, tau, c)
+        }),
+    };
 }

@@ -3,6 +3,8 @@
 use lapax_cpu::sparse::{BadIndex, Csr, Sizes, csr_product};
 use xla_ffi::Future;
 
+#[cfg(feature = "cuda")]
+use super::cuda as device;
 use super::{c32, c64};
 
 super::ops! { sparse;
@@ -30,6 +32,43 @@ super::ops! { sparse;
         Ok(Future::each(parts, |part| part.run().map_err(bad_index)))
     };
     cuda = none;
+
+    /// Solution of a sparse system A·x = b by a QR factorisation (cusolverSpXcsrlsvqr).
+    ///
+    /// A is square, in compressed rows counted from 0, as for csr_sparse_dense. `reorder` is how columns
+    /// are ordered before: 0 not at all, 1 by symrcm, 2 by symamd, 3 by METIS. INVALID_ARGUMENT where A
+    /// is singular, to `tol`. The call waits for the device; of a batch, one system after the other.
+    csrlsvqr: Csrlsvqr<T> over [f32, f64, c32, c64], Row {
+        dims { nnz, p, n = p - 1 }
+        args { data: T [nnz], indices: i32 [nnz], indptr: i32 [p], b: T [n] }
+        attrs { reorder: i32, tol: f64 }
+        rets { x: T [n] }
+        require {
+            p >= 1 => "at least one element in indptr",
+            (0..=3).contains(&reorder) => "reorder to be 0, 1, 2 or 3",
+        }
+    }
+    cpu = none;
+    cuda = {
+        "cusolver_csrlsvqr_ffi", queued,
+        load(lapax_cuda::sparse::load),
+        run(|call, gpu| {
+            let (nnz, p, n) = (call.nnz, call.p, call.n);
+            let (values, indices) = (device::input(&call.data), device::input(&call.indices));
+            let (indptr, b) = (device::input(&call.indptr), device::input(&call.b));
+            let x = device::output(&call.x);
+            for index in 0..call.batch {
+                let a = lapax_cuda::sparse::Csr {
+                    values: values.problem(index, nnz),
+                    indices: indices.problem(index, nnz),
+                    indptr: indptr.problem(index, p),
+                };
+                let (b, x) = (b.problem(index, n), x.problem(index, n));
+                lapax_cuda::sparse::csrlsvqr(gpu, a, b, x, call.tol, call.reorder)?;
+            }
+            Ok(())
+        }),
+    };
 }
 
 /// An index that is none is the caller's mistake.

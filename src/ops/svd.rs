@@ -3,10 +3,38 @@
 use lapax_core::{Scalar, SingularVectors};
 use lapax_cpu::svd::Svd;
 
+#[cfg(feature = "cuda")]
+use super::cuda as device;
 use super::{c32, c64, in_out};
 
+/// What cuSOLVER's functions compute besides the values.
+#[cfg(feature = "cuda")]
+fn job(compute_uv: bool, full_matrices: bool) -> lapax_cuda::svd::Job {
+    lapax_cuda::svd::Job { vectors: device::vectors(compute_uv), thin: !full_matrices }
+}
+
+/// The shape of jaxlib's `u`: U's, or with everything row-major and transposed Vᴴ's.
+#[cfg(feature = "cuda")]
+fn u_shape(transposed: bool, full_matrices: bool, m: i64, n: i64) -> [i64; 2] {
+    let k = m.min(n);
+    if transposed { [cut(full_matrices, n, k), n] } else { [m, cut(full_matrices, m, k)] }
+}
+
+/// The shape of jaxlib's `vt`: Vᴴ's, or with everything row-major and transposed U's.
+#[cfg(feature = "cuda")]
+fn vt_shape(transposed: bool, full_matrices: bool, m: i64, n: i64) -> [i64; 2] {
+    let k = m.min(n);
+    if transposed { [m, cut(full_matrices, m, k)] } else { [cut(full_matrices, n, k), n] }
+}
+
+/// Columns of a factor of `order` rows.
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only CUDA has the operations"))]
+fn cut(full_matrices: bool, order: i64, k: i64) -> i64 {
+    if full_matrices { order } else { k }
+}
+
 /// The order of the square factor whose other side is `k` where the factors are thin.
-fn cut(mode: SingularVectors, order: i64, k: i64) -> [i64; 2] {
+fn sides(mode: SingularVectors, order: i64, k: i64) -> [i64; 2] {
     match mode {
         SingularVectors::All => [order; 2],
         SingularVectors::Thin => [k; 2],
@@ -36,9 +64,9 @@ super::ops! { svd;
             info: i32 [],
         }
         require {
-            cut(mode, m, k).contains(&u_cols)
+            sides(mode, m, k).contains(&u_cols)
                 => "u with m columns for mode All, min(m, n) for Thin, either for None",
-            cut(mode, n, k).contains(&vt_rows)
+            sides(mode, n, k).contains(&vt_rows)
                 => "vt with n rows for mode All, min(m, n) for Thin, either for None",
         }
     }
@@ -65,9 +93,9 @@ super::ops! { svd;
             info: i32 [],
         }
         require {
-            cut(mode, m, k).contains(&u_cols)
+            sides(mode, m, k).contains(&u_cols)
                 => "u with m columns for mode All, min(m, n) for Thin, either for None",
-            cut(mode, n, k).contains(&vt_rows)
+            sides(mode, n, k).contains(&vt_rows)
                 => "vt with n rows for mode All, min(m, n) for Thin, either for None",
         }
     }
@@ -76,5 +104,128 @@ super::ops! { svd;
         let a = in_out(call.scratch);
         dispatch!(svd::gesvd(call.mode, call.batch, call.m, call.n, a, results, threads))
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA m ≥ n. With `transposed` all matrices are row-major: A has no more rows than columns
+        /// then, its transpose is decomposed, `u` is what is Vᴴ and `vt` what is U in memory. Without
+        /// `compute_uv` `u` and `vt` become zero, and may be one number each, whatever the batch.
+        "cusolver_gesvd_ffi" over [f32, f64, c32, c64] where T: Scalar {
+            dims { m, n, k = min(m, n), u_rows, u_cols, vt_rows, vt_cols }
+            args { a: T [m, n] }
+            attrs { compute_uv: bool, full_matrices: bool, transposed: bool }
+            rets {
+                scratch: T [m, n] = a,
+                s: T::Real [k],
+                u: T [u_rows, u_cols],
+                vt: T [vt_rows, vt_cols],
+                info: i32 [],
+            }
+            require {
+                transposed || m >= n => "at least as many rows m as columns n",
+                !transposed || n >= m => "at least as many columns n as rows m if transposed",
+                [u_rows, u_cols] == u_shape(transposed, full_matrices, m, n)
+                    => "u of the size of U, or of Vᴴ if transposed",
+                [vt_rows, vt_cols] == vt_shape(transposed, full_matrices, m, n)
+                    => "vt of the size of Vᴴ, or of U if transposed",
+            }
+        } or {
+            dims { m, n, k = min(m, n) }
+            args { a: T [m, n] }
+            attrs { compute_uv: bool, full_matrices: bool, transposed: bool }
+            rets { scratch: T [m, n] = a, s: T::Real [k], u: T, vt: T, info: i32 [] }
+            require {
+                !compute_uv => "u and vt to be matrices with compute_uv",
+                transposed || m >= n => "at least as many rows m as columns n",
+                !transposed || n >= m => "at least as many columns n as rows m if transposed",
+            }
+        },
+        queued,
+        load(lapax_cuda::svd::load),
+        run(|call, gpu| {
+            let (m, n) = if call.transposed { (call.n, call.m) } else { (call.m, call.n) };
+            let sizes = lapax_cuda::svd::Sizes { batch: call.batch, m, n };
+            let results = lapax_cuda::svd::Svd {
+                s: device::output(&call.s),
+                u: device::output(&call.u),
+                v: device::output(&call.vt),
+                info: device::output(&call.info),
+            };
+            let vectors = match (call.compute_uv, call.full_matrices) {
+                (false, _) => SingularVectors::None,
+                (true, false) => SingularVectors::Thin,
+                (true, true) => SingularVectors::All,
+            };
+            let a = device::in_out(&call.scratch);
+            lapax_cuda::svd::gesvd(gpu, vectors, sizes, a, results)
+        }),
+        or(|call, gpu| {
+            let (m, n) = if call.transposed { (call.n, call.m) } else { (call.m, call.n) };
+            let sizes = lapax_cuda::svd::Sizes { batch: call.batch, m, n };
+            let results = lapax_cuda::svd::Svd {
+                s: device::output(&call.s),
+                u: device::output(&call.u),
+                v: device::output(&call.vt),
+                info: device::output(&call.info),
+            };
+            let a = device::in_out(&call.scratch);
+            lapax_cuda::svd::gesvd(gpu, SingularVectors::None, sizes, a, results)
+        }),
+    };
+
+    /// Singular value decomposition A = U·diag(s)·Vᴴ, by Jacobi's rotations (cusolverDnXgesvdj).
+    ///
+    /// `s` holds the singular values, descending. The columns of `u` and `v` are the singular vectors,
+    /// as many as rows or columns with `full_matrices`, else min(m, n); without `compute_uv` they are
+    /// zeros. `scratch` is what is left of `a`. `info = i > 0`: the rotations did not converge.
+    gesvdj: Gesvdj<T: Scalar> over [f32, f64, c32, c64], Column {
+        dims { m, n, k = min(m, n), u_cols = cut(full_matrices, m, k), v_cols = cut(full_matrices, n, k) }
+        args { a: T [m, n] }
+        attrs { compute_uv: bool, full_matrices: bool }
+        rets {
+            scratch: T [m, n] = a, s: T::Real [k], u: T [m, u_cols], v: T [n, v_cols], info: i32 []
+        }
+    }
+    cpu = none;
+    cuda = {
+        "cusolver_gesvdj_ffi", queued,
+        load(lapax_cuda::svd::load),
+        run(|call, gpu| {
+            let sizes = lapax_cuda::svd::Sizes { batch: call.batch, m: call.m, n: call.n };
+            let results = lapax_cuda::svd::Svd {
+                s: device::output(&call.s),
+                u: device::output(&call.u),
+                v: device::output(&call.v),
+                info: device::output(&call.info),
+            };
+            let (job, a) = (job(call.compute_uv, call.full_matrices), device::in_out(&call.scratch));
+            lapax_cuda::svd::gesvdj(gpu, job, sizes, a, results)
+        }),
+    };
+
+    /// Singular value decomposition A = U·diag(s)·Vᴴ, by the polar decomposition (cusolverDnXgesvdp).
+    ///
+    /// The contract of `gesvdj`.
+    gesvdp: Gesvdp<T: Scalar> over [f32, f64, c32, c64], Column {
+        dims { m, n, k = min(m, n), u_cols = cut(full_matrices, m, k), v_cols = cut(full_matrices, n, k) }
+        args { a: T [m, n] }
+        attrs { compute_uv: bool, full_matrices: bool }
+        rets {
+            scratch: T [m, n] = a, s: T::Real [k], u: T [m, u_cols], v: T [n, v_cols], info: i32 []
+        }
+    }
+    cpu = none;
+    cuda = {
+        "cusolver_gesvdp_ffi", queued,
+        load(lapax_cuda::svd::load),
+        run(|call, gpu| {
+            let sizes = lapax_cuda::svd::Sizes { batch: call.batch, m: call.m, n: call.n };
+            let results = lapax_cuda::svd::Svd {
+                s: device::output(&call.s),
+                u: device::output(&call.u),
+                v: device::output(&call.v),
+                info: device::output(&call.info),
+            };
+            let (job, a) = (job(call.compute_uv, call.full_matrices), device::in_out(&call.scratch));
+            lapax_cuda::svd::gesvdp(gpu, job, sizes, a, results)
+        }),
+    };
 }

@@ -122,10 +122,15 @@ impl Variant {
         let all = arrangements(pool, self.free().len());
         for choice in self.codes() {
             let fits = |free: &Vec<i64>| Some((free.clone(), self.numbers(&choice, free)?));
-            let (free, attrs) = all.iter().find_map(fits).expect("sizes and numbers that fit");
+            // Codes may exclude each other, whatever the sizes.
+            let Some((free, attrs)) = all.iter().find_map(fits) else { continue };
             cases.push(self.case(leading, &free, attrs.clone()));
             for attr in self.signature.attrs.iter().filter(|attr| attr.optional) {
-                let values = (0..64).filter_map(|value| number(attr.kind, value));
+                let codes = attr.codes.map_or(Vec::new(), |codes| codes());
+                let coded = codes.iter().map(|code| Attr::U8(code.code));
+                let plain = (0..64).filter_map(|value| number(attr.kind, value));
+                let plain = plain.filter(|_| codes.is_empty());
+                let values = coded.chain(plain);
                 let with = |value| {
                     let mut with = attrs.clone();
                     with.push((attr.name.to_owned(), value));
@@ -135,6 +140,7 @@ impl Variant {
                 cases.push(self.case(leading, &free, attrs.expect("a value that fits")));
             }
         }
+        assert!(!cases.is_empty(), "{}: no sizes and numbers fit", self.label());
         cases
     }
 
@@ -218,9 +224,7 @@ impl Variant {
         let (dims, _) = self.complete(free, &attrs);
         let shape = |operand: &xla_ffi::Operand| Shape {
             dtype: operand.dtype,
-            dims: leading
-                .iter()
-                .copied()
+            dims: (leading.iter().copied().filter(|_| !operand.alone))
                 .chain(operand.dims.iter().map(|dim| dims[*dim]))
                 .collect(),
         };

@@ -57,7 +57,8 @@ fn sized(variant: Variant, plain: &Case, leading: &[i64], free: &[i64]) -> Case 
     case.leading = leading.to_vec();
     let operand = |operand: &xla_ffi::Operand| {
         let own = operand.dims.iter().map(|dim| case.dims[*dim]);
-        let dims: Vec<i64> = leading.iter().copied().chain(own).collect();
+        let leading = leading.iter().copied().filter(|_| !operand.alone);
+        let dims: Vec<i64> = leading.chain(own).collect();
         let count = dims.iter().try_fold(1_i64, |count, dim| count.checked_mul(*dim));
         match count {
             Some(1..=1024) => Operand::unwritten(operand.dtype, &dims),

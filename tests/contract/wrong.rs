@@ -144,8 +144,12 @@ fn operands(case: &Case) -> Vec<Wrong> {
                 }));
             };
             let (dtype, dims) = (right.dtype, &right.dims);
-            let rank = dims.len() - case.leading.len();
             add("another element type".to_owned(), operand.name, DataType::F16, dims.clone());
+            if operand.alone {
+                add("a dimension".to_owned(), operand.name, dtype, vec![1]);
+                continue;
+            }
+            let rank = dims.len() - case.leading.len();
             if rank > 0 {
                 let own = dims[case.leading.len() + 1..].to_vec();
                 add("too few dimensions".to_owned(), operand.name, dtype, own);
@@ -223,8 +227,11 @@ fn attributes(case: &Case) -> Vec<Wrong> {
             let label = format!("attribute {name}: a code of something else");
             ways.push(wrong(case, label, &[name], |plan| plan.set(name, Attr::U8(b'X'))));
             let lower = codes()[0].code.to_ascii_lowercase();
-            let label = format!("attribute {name}: a lower-case code");
-            ways.push(wrong(case, label, &[name], |plan| plan.set(name, Attr::U8(lower))));
+            // Numbers are codes, too, and have no case.
+            if lower != codes()[0].code {
+                let label = format!("attribute {name}: a lower-case code");
+                ways.push(wrong(case, label, &[name], |plan| plan.set(name, Attr::U8(lower))));
+            }
         }
     }
     for name in ["aaa", "zzz"] {
@@ -261,9 +268,7 @@ fn requirements(case: &Case) -> Vec<Wrong> {
         let shape = |operand: &xla_ffi::Operand| xla_ffi::Shape {
             dtype: operand.dtype,
             // A dimension may be negative by its formula only.
-            dims: leading
-                .iter()
-                .copied()
+            dims: (leading.iter().copied().filter(|_| !operand.alone))
                 .chain(operand.dims.iter().map(|it| dims[*it].max(0)))
                 .collect(),
         };

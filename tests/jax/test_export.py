@@ -118,6 +118,7 @@ def test_other_platforms_keep_their_own_targets():
             ).mlir_module()
         )
     assert "lapax.lapax_cholesky" in text
+    # lapax's own where it was built with CUDA kernels, else jaxlib's.
     assert "cusolver_potrf_ffi" in text or "stablehlo.cholesky" in text
     with pytest.raises(NotImplementedError, match=r"^lapax: potrf has no target on platform cuda"):
         exported(

@@ -67,6 +67,11 @@ pub fn state() -> MutexGuard<'static, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The status that a test wants of this function, once.
+pub(crate) fn injected(name: &'static str) -> Option<c_uint> {
+    state().failures.remove(name)
+}
+
 /// What the functions of `symbols/cuda.txt` are.
 pub(crate) fn functions() -> Slots {
     macro_rules! list {

@@ -1,33 +1,37 @@
 //! Shared libraries of NVIDIA's names (`build.rs`), and what their functions are.
 
 use std::collections::HashMap;
-use std::ffi::{CString, c_uint, c_void};
+use std::ffi::c_void;
 use std::sync::OnceLock;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW, Symbol};
 
 /// The functions of one library, by name.
-pub type Slots = HashMap<&'static str, *const c_void>;
+pub(crate) type Slots = HashMap<&'static str, *const c_void>;
 
 /// The driver, then NVIDIA's libraries.
-const LISTS: [&str; 1] = [include_str!("../symbols/cuda.txt")];
+const LISTS: [&str; 4] = [
+    include_str!("../symbols/cuda.txt"),
+    include_str!("../symbols/cusolver.txt"),
+    include_str!("../symbols/cublas.txt"),
+    include_str!("../symbols/cusparse.txt"),
+];
 
-/// Puts the libraries into the process, once: the driver of this crate, and `functions` for the names
-/// in `symbols/`; a function that is called and not among them ends the process with its name.
+/// Puts the libraries into the process, once.
 ///
 /// # Errors
 /// A sentence where that cannot be, or where a real driver was there before.
 ///
 /// # Panics
-/// If `functions` holds a name that no list has.
-pub fn install(functions: &Slots) -> Result<(), String> {
+/// If a list in `symbols/` has a function that this crate has not, or the other way round.
+pub fn install() -> Result<(), String> {
     static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
-    INSTALLED.get_or_init(|| put(functions)).clone()
+    INSTALLED.get_or_init(put).clone()
 }
 
-fn put(functions: &Slots) -> Result<(), String> {
+fn put() -> Result<(), String> {
     let mut slots = crate::driver::functions();
-    slots.extend(functions);
+    slots.extend(crate::nvidia::functions());
     for list in LISTS {
         let mut lines = list.lines();
         let soname = lines.next().unwrap_or_default();
@@ -47,7 +51,7 @@ fn put(functions: &Slots) -> Result<(), String> {
         let table: Symbol<*mut *const c_void> =
             unsafe { library.get(b"lapax_fake_table\0") }.map_err(|error| error.to_string())?;
         for (index, name) in lines.enumerate() {
-            let function = slots.remove(name).unwrap_or_else(|| unset(name));
+            let function = slots.remove(name).unwrap_or_else(|| panic!("no function {name}"));
             // SAFETY: a slot of the table, which nobody uses yet.
             unsafe { (*table).add(index).write(function) };
         }
@@ -56,13 +60,4 @@ fn put(functions: &Slots) -> Result<(), String> {
     }
     assert!(slots.is_empty(), "no list of symbols has {:?}", slots.keys());
     Ok(())
-}
-
-/// What a function does that nobody has set.
-fn unset(name: &str) -> *const c_void {
-    extern "C" fn missing() -> c_uint {
-        panic!("a function that the fake library does not have was called: see symbols/");
-    }
-    let _ = CString::new(name);
-    missing as *const c_void
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lapax_cuda::memory::{InOut, Input, Output};
 use lapax_cuda::{Error, Gpu, Lent, MODULES, Memory};
-use lapax_cuda_fake::{Slots, driver, install};
+use lapax_cuda_fake::{driver, install};
 
 /// Lends memory of exactly the size that is asked for, full of what no result is.
 pub(crate) struct Heap;
@@ -32,7 +32,7 @@ pub(crate) fn device() -> Option<MutexGuard<'static, ()>> {
         println!("skipped: this build has no CUDA kernels (no nvcc)");
         return None;
     }
-    if let Err(reason) = install(&Slots::new()) {
+    if let Err(reason) = install() {
         println!("skipped: {reason}");
         return None;
     }
@@ -41,8 +41,13 @@ pub(crate) fn device() -> Option<MutexGuard<'static, ()>> {
 
 /// A call's GPU.
 pub(crate) fn gpu() -> Gpu<'static> {
+    gpu_on(0x57_0000)
+}
+
+/// The same on a stream of this address.
+pub(crate) fn gpu_on(stream: usize) -> Gpu<'static> {
     // SAFETY: the fake driver follows no stream.
-    unsafe { Gpu::new(std::ptr::without_provenance_mut(0x57_0000), &Heap) }.unwrap()
+    unsafe { Gpu::new(std::ptr::without_provenance_mut(stream), &Heap) }.unwrap()
 }
 
 /// What a call answered, with the emulator's reason where it has one.

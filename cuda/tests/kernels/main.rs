@@ -6,5 +6,7 @@ mod device;
 mod random;
 
 mod cholesky_update;
+mod factor;
+mod host;
 mod lu_pivots;
 mod tridiagonal;

@@ -163,7 +163,7 @@ fn signature(declaration: &Declaration) -> TokenStream {
 
 fn operand(operand: &Operand) -> TokenStream {
     let (name, element, dims) = (operand.name.to_string(), &operand.element, &operand.dims);
-    let optional = operand.optional;
+    let (optional, alone) = (operand.optional, operand.alone);
     let alias = match operand.alias {
         Some(index) => quote!(::core::option::Option::Some(#index)),
         None => quote!(::core::option::Option::None),
@@ -174,6 +174,7 @@ fn operand(operand: &Operand) -> TokenStream {
             dtype: <#element as ::xla_ffi::Element>::DTYPE,
             dims: &[#(#dims),*],
             optional: #optional,
+            alone: #alone,
             alias: #alias,
         }
     }
@@ -255,24 +256,24 @@ fn decode(declaration: &Declaration) -> TokenStream {
     let arg_fields = args.iter().enumerate().filter_map(|(index, arg)| {
         let (name, raw) = (&arg.name, format_ident!("arg{index}"));
         shared_by(rets, index).is_none().then(|| {
-            let dims = dim_list(declaration, arg);
+            let (dims, batch) = extent(declaration, arg);
             if declaration.device {
-                return quote!(#name: #raw.device(#dims, batch)?);
+                return quote!(#name: #raw.device(#dims, #batch)?);
             }
-            quote!(#name: unsafe { #raw.slice(#dims, batch) }?)
+            quote!(#name: unsafe { #raw.slice(#dims, #batch) }?)
         })
     });
     let ret_fields = rets.iter().enumerate().map(|(index, ret)| {
         let (name, raw) = (&ret.name, format_ident!("ret{index}"));
-        let dims = dim_list(declaration, ret);
+        let (dims, batch) = extent(declaration, ret);
         let argument = ret.alias.map(|argument| format_ident!("arg{argument}"));
         match (argument, declaration.device) {
-            (Some(argument), true) => quote!(#name: #raw.device_in_out(#argument, #dims, batch)?),
-            (None, true) => quote!(#name: #raw.device_mut(#dims, batch)?),
+            (Some(argument), true) => quote!(#name: #raw.device_in_out(#argument, #dims, #batch)?),
+            (None, true) => quote!(#name: #raw.device_mut(#dims, #batch)?),
             (Some(argument), false) => {
-                quote!(#name: unsafe { #raw.in_out(#argument, #dims, batch) }?)
+                quote!(#name: unsafe { #raw.in_out(#argument, #dims, #batch) }?)
             }
-            (None, false) => quote!(#name: unsafe { #raw.slice_mut(#dims, batch) }?),
+            (None, false) => quote!(#name: unsafe { #raw.slice_mut(#dims, #batch) }?),
         }
     });
     let dim_names = dims.iter().map(|dim| &dim.name);
@@ -317,6 +318,10 @@ fn read_operand(
     bound: &mut [bool],
 ) -> TokenStream {
     let raw = format_ident!("{prefix}{index}");
+    if operand.alone {
+        let (read, element) = (format_ident!("{prefix}_alone"), &operand.element);
+        return quote!(let #raw = frame.#read::<#element>(#index)?;);
+    }
     let read = format_ident!("{prefix}{}", if operand.optional { "_or_less" } else { "" });
     let (element, rank) = (&operand.element, operand.dims.len());
     let dims = operand.dims.iter().enumerate().map(|(position, dim)| {
@@ -345,10 +350,10 @@ fn convert(attr: &Attr, value: &TokenStream) -> TokenStream {
     }
 }
 
-/// The operand's dimensions as an array of the names that hold them.
-fn dim_list(declaration: &Declaration, operand: &Operand) -> TokenStream {
+/// The operand's dimensions as an array of the names that hold them, and how many problems it has.
+fn extent(declaration: &Declaration, operand: &Operand) -> (TokenStream, TokenStream) {
     let names = operand.dims.iter().map(|dim| &declaration.dims[*dim].name);
-    quote!([#(#names),*])
+    (quote!([#(#names),*]), if operand.alone { quote!(1) } else { quote!(batch) })
 }
 
 /// Whether a dimension may be missing; then it is so in all operands that have it.
@@ -370,6 +375,9 @@ fn operand_text(declaration: &Declaration, operand: &Operand) -> String {
     let dims: Vec<String> =
         operand.dims.iter().map(|dim| declaration.dims[*dim].name.to_string()).collect();
     let mark = if operand.optional { "?" } else { "" };
+    if operand.alone {
+        return format!("{}: {}", operand.name, text(&operand.element));
+    }
     format!("{}: {} [{}{mark}]", operand.name, text(&operand.element), dims.join(", "))
 }
 

@@ -5,7 +5,8 @@
 //!     dims    { m, n, k = min(m, n) }
 //!     args    { a: T [m, n] }
 //!     attrs   { uplo: Uplo as u8, size: Option<i32> }
-//!     rets    { lu: T [m, n] = a, info: i32 [] }      // or [m, n?]: n may be missing, as if it were 1
+//!     rets    { lu: T [m, n] = a, info: i32 [] }      // or [m, n?]: n may be missing, as if it were 1; or no
+//!                                                     // brackets: one number for all problems
 //!     require { p >= k => "why" }
 //! }
 //! ```
@@ -45,6 +46,8 @@ pub(crate) struct Operand {
     pub(crate) dims: Vec<usize>,
     /// Whether the last of them may be missing.
     pub(crate) optional: bool,
+    /// Whether it has neither own nor leading dimensions: `alpha: T`.
+    pub(crate) alone: bool,
     /// For a result: the argument whose memory it may share.
     pub(crate) alias: Option<usize>,
 }
@@ -99,6 +102,7 @@ struct RawOperand {
     name: Ident,
     element: Type,
     dims: Vec<DimUse>,
+    alone: bool,
     alias: Option<Ident>,
 }
 
@@ -149,6 +153,10 @@ impl Sections {
                 return Err(Error::new(alias.span(), "only a result can share memory: `= a`"));
             }
             resolved_args.push(arg.resolve(&dims, &args)?);
+        }
+        if let Some(first) = args.first().filter(|first| first.alone) {
+            let message = "the first argument tells how many problems there are: `[]`";
+            return Err(Error::new(first.name.span(), message));
         }
         let mut resolved_rets: Vec<Operand> = Vec::new();
         for ret in &rets {
@@ -215,7 +223,7 @@ impl RawOperand {
             })?),
         };
         let (name, element) = (self.name.clone(), self.element.clone());
-        Ok(Operand { name, element, dims: indices, optional, alias })
+        Ok(Operand { name, element, dims: indices, optional, alone: self.alone, alias })
     }
 }
 
@@ -242,14 +250,19 @@ impl Parse for RawOperand {
         let name = input.parse()?;
         input.parse::<Token![:]>()?;
         let element = input.parse()?;
-        let content;
-        bracketed!(content in input);
-        let dims = list(&content)?;
+        let alone = !input.peek(syn::token::Bracket);
+        let dims = if alone {
+            Vec::new()
+        } else {
+            let content;
+            bracketed!(content in input);
+            list(&content)?
+        };
         let alias = match input.parse::<Option<Token![=]>>()? {
             Some(_) => Some(input.parse()?),
             None => None,
         };
-        Ok(RawOperand { name, element, dims, alias })
+        Ok(RawOperand { name, element, dims, alone, alias })
     }
 }
 

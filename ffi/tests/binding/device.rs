@@ -118,6 +118,37 @@ fn initialize_is_a_stage_of_its_own() {
     assert_eq!(wrong.message, "move: expected execution stage execute, got initialize");
 }
 
+signature! {
+    /// y = α x, α one number for all problems.
+    struct Scale { dims { n } args { x: f64 [n], alpha: f64 } rets { y: f64 [n] } }
+}
+
+struct ScaleHandler;
+
+impl Handler for ScaleHandler {
+    const NAME: &'static str = "scale";
+    const SIGNATURES: &'static [&'static Signature] = &[<Scale as xla_ffi::Call>::SIGNATURE];
+
+    fn call<'f>(frame: Frame<'f>, _: &Context<'f>) -> Outcome<'f> {
+        let Some(call) = <Scale as xla_ffi::Call>::decode(frame) else { return Outcome::Mismatch };
+        call.y.iter_mut().zip(call.x).for_each(|(y, x)| *y = call.alpha[0] * x);
+        Outcome::Done(Ok(()))
+    }
+}
+
+#[test]
+fn an_operand_alone_has_no_batch() {
+    let handler = Some(xla_ffi::execute::<ScaleHandler> as unsafe extern "C" fn(_) -> _);
+    let (x, mut y) = ([1.0, 2.0, 3.0, 4.0], [0.0; 4]);
+    let call = Call::new().arg(&[2, 2], &x).arg(&[], &[3.0]).ret(&[2, 2], &mut y);
+    assert_eq!(Host::new().execute(handler, &call), Ok(()));
+    drop(call);
+    assert_eq!(y, [3.0, 6.0, 9.0, 12.0]);
+    let call = Call::new().arg(&[2, 2], &x).arg(&[1], &[3.0]).ret(&[2, 2], &mut y);
+    let refused = Host::new().execute(handler, &call).unwrap_err();
+    assert_eq!(refused.message, "scale: argument 1 `alpha`: expected f64 [], got f64 [1]");
+}
+
 #[test]
 fn traits_are_announced_for_every_stage() {
     for handler in [EXECUTE, INITIALIZE] {

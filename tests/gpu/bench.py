@@ -1,0 +1,81 @@
+"""`make bench-gpu`: lapax beside jaxlib on this machine's GPU, in ten minutes.
+
+Each program is compiled with and without lapax and run in turns; medians over the turns, of as many
+calls queued at once as take a few milliseconds. A row prints only where both answers are right.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+import lapax
+from programs import LIMIT, PROGRAMS, Program
+
+SIZES = ((4, 10_000), (16, 2_000), (32, 1_000), (64, 256), (128, 64), (1024, 1))
+TURNS = 9
+SECONDS = 0.01
+
+
+def main() -> int:
+    """Prints the table; returns the exit status, 2 without a GPU."""
+    try:
+        device = jax.devices("cuda")[0]
+    except RuntimeError as error:
+        print(f"no GPU, nothing measured: {error}")
+        return 2
+    print(f"{device.device_kind}, jax {jax.__version__}, lapax {lapax.__version__}, float32")
+    print(f"{'program':<20}{'n':>6}{'batch':>8}{'jaxlib µs':>12}{'lapax µs':>12}{'ratio':>8}")
+    wrong = 0
+    for program in PROGRAMS:
+        for n, batch in SIZES:
+            line = _row(program, n, batch, device)
+            wrong += "wrong" in line
+            print(f"{program.name:<20}{n:>6}{batch:>8}{line}", flush=True)
+    return 1 if wrong else 0
+
+
+def _row(program: Program, n: int, batch: int, device: Any) -> str:
+    operands = program.operands(np.random.default_rng(0), np.dtype(np.float32), n, batch)
+    on_device = [jax.device_put(x, device) for x in operands]
+    try:
+        stock = _compiled(program, on_device)
+        with lapax.installed():
+            ours = _compiled(program, on_device)
+        for name, side in (("jaxlib", stock), ("lapax", ours)):
+            ratio = program.residual(operands, [np.asarray(x) for x in jax.tree.leaves(side())])
+            if not ratio < LIMIT:
+                return f"  {name}'s answer is wrong: residual {ratio:.3g}"
+    except Exception as error:  # A program that one side does not have is no row.
+        return f"  {str(error).splitlines()[0][:70]}"
+    calls = max(1, int(SECONDS / _time(ours, 1)))
+    times: dict[str, list[float]] = {"stock": [], "ours": []}
+    for _ in range(TURNS):
+        times["stock"].append(_time(stock, calls))
+        times["ours"].append(_time(ours, calls))
+    before, now = (1e6 * statistics.median(times[side]) for side in ("stock", "ours"))
+    return f"{before:>12.1f}{now:>12.1f}{before / now:>8.2f}"
+
+
+def _compiled(program: Program, operands: list[Any]) -> Callable[[], Any]:
+    compiled = jax.jit(program.function).lower(*operands).compile()
+    jax.block_until_ready(compiled(*operands))
+    return lambda: compiled(*operands)
+
+
+def _time(side: Callable[[], Any], calls: int) -> float:
+    """Seconds of a call, of so many that are queued behind each other."""
+    start = time.perf_counter()
+    results = [side() for _ in range(calls)]
+    jax.block_until_ready(results[-1])
+    return (time.perf_counter() - start) / calls
+
+
+if __name__ == "__main__":
+    sys.exit(main())

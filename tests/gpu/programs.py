@@ -1,0 +1,191 @@
+"""What the GPU scripts run: JAX's functions, how operands are made, and what a right answer is.
+
+A residual is relative to n·ε·‖A‖; below LIMIT the answer is right, as in lapax's other tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.linalg as jsl
+import numpy as np
+
+LIMIT = 30.0
+DTYPES = ("float32", "float64", "complex64", "complex128")
+
+Arrays = Sequence[np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function of JAX's with the targets that serve it."""
+
+    name: str
+    function: Callable[..., Any]
+    operands: Callable[[np.random.Generator, np.dtype[Any], int, int], list[Any]]
+    """(random numbers, dtype, n, batch) → operands"""
+    residual: Callable[[Arrays, Arrays], float]
+    targets: tuple[str, ...]
+    real_only: bool = False
+
+
+def random(rng: np.random.Generator, dtype: np.dtype[Any], *shape: int) -> Any:
+    """Normal numbers, with as large an imaginary part where there is one."""
+    x = rng.standard_normal(shape)
+    if np.issubdtype(dtype, np.complexfloating):
+        x = x + 1j * rng.standard_normal(shape)
+    return x.astype(dtype)
+
+
+def adjoint(a: Any) -> Any:
+    """Aᴴ of a batch."""
+    return np.conj(np.swapaxes(a, -1, -2))
+
+
+def distance(x: Any, y: Any, scale: Any = None) -> float:
+    """‖X − Y‖ / (n ε ‖scale‖), the largest of a batch; NaN is no small number."""
+    wide = np.complex128 if np.iscomplexobj(x) or np.iscomplexobj(y) else np.float64
+    size = np.abs(np.asarray(y if scale is None else scale, wide)).max(initial=1e-300)
+    eps = np.finfo(np.asarray(x).dtype).eps
+    largest = np.abs(np.asarray(x, wide) - np.asarray(y, wide)).max(initial=0.0)
+    return float(largest / (size * eps * max(np.asarray(x).shape[-1], 1)))
+
+
+def square(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """One general matrix."""
+    return [random(rng, dtype, batch, n, n)]
+
+
+def tall(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """One matrix with more rows than columns."""
+    return [random(rng, dtype, batch, n + n // 2 + 1, n)]
+
+
+def hermitian(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """One Hermitian matrix."""
+    a = random(rng, dtype, batch, n, n)
+    return [(a + adjoint(a)) / 2]
+
+
+def positive(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """One positive definite matrix."""
+    a = random(rng, dtype, batch, n, n)
+    return [(a @ adjoint(a) / n + np.eye(n)).astype(dtype)]
+
+
+def system(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """A system and right-hand sides."""
+    a = random(rng, dtype, batch, n, n) + 2 * np.sqrt(n) * np.eye(n)
+    return [a.astype(dtype), random(rng, dtype, batch, n, 3)]
+
+
+def tridiagonal(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """Three diagonals, dominant in the middle, and right-hand sides."""
+    n = max(n, 3)
+    dl, d, du = (random(rng, dtype, batch, n) for _ in range(3))
+    dl[:, 0], du[:, -1] = 0, 0
+    return [dl, (d + 4).astype(dtype), du, random(rng, dtype, batch, n, 2)]
+
+
+def factor_and_vector(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """An upper triangular factor and a vector."""
+    r = np.triu(random(rng, dtype, batch, n, n)) + 3 * np.eye(n)
+    return [r.astype(dtype), random(rng, dtype, batch, n)]
+
+
+def _eigh(args: Arrays, rets: Arrays) -> float:
+    (a,), (w, v) = args, rets
+    return max(
+        distance(a @ v, v * w[..., None, :], a), distance(adjoint(v) @ v, np.eye(w.shape[-1]))
+    )
+
+
+def _svd(args: Arrays, rets: Arrays) -> float:
+    (a,), (u, s, vt) = args, rets
+    return distance((u * s[..., None, :]) @ vt, a)
+
+
+def _eig(args: Arrays, rets: Arrays) -> float:
+    (a,), (w, v) = args, rets
+    return distance(a @ v, v * w[..., None, :], a)
+
+
+def _diagonals(args: Arrays, rets: Arrays) -> float:
+    dl, d, du, b = args
+    (x,) = rets
+    ax = d[..., None] * x
+    ax[..., 1:, :] += dl[..., 1:, None] * x[..., :-1, :]
+    ax[..., :-1, :] += du[..., :-1, None] * x[..., 1:, :]
+    return distance(ax, b, np.abs(d).max() * np.abs(x).max())
+
+
+def _update(args: Arrays, rets: Arrays) -> float:
+    (r, w), (new,) = args, rets
+    expected = adjoint(r) @ r + w[..., :, None] * np.conj(w[..., None, :])
+    return distance(adjoint(new) @ new, expected)
+
+
+def _lower(args: Arrays, rets: Arrays) -> float:
+    (a,), (c,) = args, rets
+    return distance(np.tril(c), np.tril(a @ np.swapaxes(a, -1, -2)))
+
+
+def _svd_by(name: str) -> Callable[..., Any]:
+    algorithm = getattr(jax.lax.linalg.SvdAlgorithm, name)
+
+    def svd(a: Any) -> Any:
+        return jax.lax.linalg.svd(a, full_matrices=False, algorithm=algorithm)
+
+    return svd
+
+
+PROGRAMS = (
+    Program(
+        "cholesky", jnp.linalg.cholesky, positive,
+        lambda args, rets: distance(rets[0] @ adjoint(rets[0]), args[0]), ("cusolver_potrf_ffi",),
+    ),
+    Program(
+        "solve", jnp.linalg.solve, system,
+        lambda args, rets: distance(
+            args[0] @ rets[0], args[1], np.abs(args[0]).max() * np.abs(rets[0]).max()
+        ),
+        ("cusolver_getrf_ffi", "cu_lu_pivots_to_permutation"),
+    ),
+    Program(
+        "qr", jnp.linalg.qr, tall, lambda args, rets: distance(rets[0] @ rets[1], args[0]),
+        ("cusolver_geqrf_ffi", "cusolver_orgqr_ffi"),
+    ),
+    Program("eigh", jnp.linalg.eigh, hermitian, _eigh, ("cusolver_syevd_ffi",)),
+    Program(
+        "eigvalsh", jnp.linalg.eigvalsh, hermitian,
+        lambda args, rets: distance(rets[0], np.linalg.eigvalsh(args[0])), ("cusolver_syevd_ffi",),
+    ),
+    Program("svd", _svd_by("DEFAULT"), tall, _svd, ("cusolver_gesvdj_ffi",)),
+    Program("svd_qr", _svd_by("QR"), tall, _svd, ("cusolver_gesvd_ffi",)),
+    Program("svd_polar", _svd_by("POLAR"), tall, _svd, ("cusolver_gesvdp_ffi",)),
+    Program("eig", jnp.linalg.eig, square, _eig, ("cusolver_geev_ffi",)),
+    Program(
+        "qr_pivoting", lambda a: jsl.qr(a, mode="economic", pivoting=True), tall,
+        lambda args, rets: distance(
+            rets[0] @ rets[1], np.take_along_axis(args[0], rets[2][..., None, :], -1)
+        ),
+        ("cuhybrid_geqp3", "cusolver_orgqr_ffi"),
+    ),
+    Program(
+        "tridiagonal_solve", jax.lax.linalg.tridiagonal_solve, tridiagonal, _diagonals,
+        ("cusparse_gtsv2_ffi",),
+    ),
+    Program(
+        "cholesky_update", jax.vmap(jax.lax.linalg.cholesky_update), factor_and_vector, _update,
+        ("cu_cholesky_update_ffi",), real_only=True,
+    ),
+    Program(
+        "symmetric_product",
+        jax.vmap(lambda a: jax.lax.linalg.symmetric_product(a, jnp.zeros_like(a))), square, _lower,
+        ("cusolver_syrk_ffi",), real_only=True,
+    ),
+)  # fmt: skip
