@@ -41,7 +41,11 @@ PROGRAMS = {
     "svd by qr": (qr_svd, (TALL,), ["cusolver_gesvd_ffi"]),
     "values by qr": (lambda a: qr_svd(a, compute_uv=False), (TALL,), ["cusolver_gesvd_ffi"]),
     "qr": (jnp.linalg.qr, (TALL,), ["cusolver_geqrf_ffi", "cusolver_orgqr_ffi"]),
-    "lu": (jsl.lu_factor, (SQUARE,), ["cusolver_getrf_ffi"]),
+    "lu": (
+        jsl.lu_factor,
+        (SQUARE,),
+        ["cusolver_getrf_ffi", "cu_lu_pivots_to_permutation"],
+    ),
     "solve": (
         jnp.linalg.solve,
         (SQUARE, SQUARE),
