@@ -18,7 +18,7 @@ OPENBLAS := $(wildcard /usr/lib/*/libopenblas.so)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := xla-ffi/fake $(if $(REFERENCE),lapack)
 
-.PHONY: build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator accuracy accuracy-reference accuracy-openblas bench lint format abi clean
+.PHONY: build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator test-deviceless accuracy accuracy-reference accuracy-openblas bench lint format abi clean
 .DELETE_ON_ERROR:
 
 build: $(VENV)/.lapax
@@ -92,13 +92,24 @@ test-python: $(VENV)/.tools $(OLDEST)/.lapax out/hosts/.plugin
 
 # Besides: the accuracy of every family on every backend, with all kinds, conditions, shapes and
 # batches, beside reference LAPACK's where it is installed.
-test-full: test test-emulator accuracy-reference
+test-full: test test-emulator test-deviceless accuracy-reference
 
 # The kernels on the emulator under ThreadSanitizer, for which every CUDA thread is a thread, and under
 # AddressSanitizer. Each needs a build of its own.
 test-emulator: $(VENV)/.tools
 	$(CUDA) cuda/fake/sanitized address
 	$(CUDA) cuda/fake/sanitized thread
+
+# XLA for an H200 that is not there takes the targets and compiles programs of them.
+test-deviceless: $(VENV)-cuda/.lapax
+	PATH="$$(dirname $(NVCC)):$$PATH" $(VENV)-cuda/bin/python tests/gpu/deviceless.py
+
+# JAX's plugin for CUDA, without NVIDIA's libraries.
+$(VENV)-cuda/.lapax: dist/.wheel $(VENV)/.tools
+	$$(.ci/find_python) -m venv $(VENV)-cuda
+	jax=$$($(PY) -c 'import jax; print(jax.__version__)') && $(VENV)-cuda/bin/python $(PIP) install \
+	    "jax==$$jax" "jaxlib==$$jax" "jax-cuda13-plugin==$$jax" "jax-cuda13-pjrt==$$jax" dist/lapax-*.whl
+	touch $@
 
 # On a machine with an NVIDIA GPU, with jax[cuda13] in the environment; about ten minutes each.
 test-gpu: build

@@ -112,9 +112,9 @@ fn compile(nvcc: &Path) {
         std::fs::write(out.join(format!("{name}.ptxas")), &report).expect("OUT_DIR is writable");
         let _ = writeln!(
             list,
-            "    Module {{ name: {name:?}, image: &Image(*include_bytes!({fatbin:?})), \
-             report: include_str!({:?}) }},",
-            out.join(format!("{name}.ptxas"))
+            "    Module {{ name: {name:?}, \
+             image: &Image(*include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.fatbin\"))), \
+             report: include_str!(concat!(env!(\"OUT_DIR\"), \"/{name}.ptxas\")) }},"
         );
     }
     list.push(']');
