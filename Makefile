@@ -18,7 +18,7 @@ OPENBLAS := $(wildcard /usr/lib/*/libopenblas.so)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := xla-ffi/fake $(if $(REFERENCE),lapack)
 
-.PHONY: build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator test-deviceless accuracy accuracy-reference accuracy-openblas bench lint format abi clean
+.PHONY: build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator test-deviceless accuracy accuracy-reference accuracy-openblas bench lint format abi clean model miri fuzz memcheck
 .DELETE_ON_ERROR:
 
 build: $(VENV)/.lapax
@@ -128,6 +128,43 @@ accuracy-openblas:
 	@test -n "$(OPENBLAS)" || echo "no column for OpenBLAS: apt-get install libopenblas-dev"
 	$(if $(OPENBLAS),LAPAX_ACCURACY=$(SWEEP) LAPAX_LAPACK=-lopenblas CARGO_TARGET_DIR=target/openblas \
 	    cargo test --features lapack --test accuracy -- --nocapture)
+
+# The binding under four checkers: every interleaving of the pool's chunks; Miri's rules of Rust's
+# memory; frames of any content under AddressSanitizer, for FUZZ_SECONDS; valgrind.
+FUZZ_SECONDS := 3600
+NIGHTLY := $(shell cargo +nightly --version 2>/dev/null)
+FRAMES := -p xla-ffi --features fake --test features --test binding
+FUZZ_FLAGS := -Zsanitizer=address -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+
+model:
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+	    cargo test --release -p xla-ffi --lib chunks
+
+miri:
+ifeq ($(NIGHTLY),)
+	@echo "not run under Miri: rustup toolchain install nightly --component miri,rust-src"
+else
+	CARGO_TARGET_DIR=target/miri MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-disable-isolation" \
+	    cargo +nightly miri test -p xla-ffi --features fake --test features
+endif
+
+fuzz:
+ifeq ($(NIGHTLY),)
+	@echo "not fuzzed: rustup toolchain install nightly"
+else
+	cd ffi/fuzz && RUSTFLAGS="$(FUZZ_FLAGS)" cargo +nightly build --release --target $(HOST)
+	mkdir -p out/corpus
+	ffi/fuzz/target/$(HOST)/release/frames -max_total_time=$(FUZZ_SECONDS) -max_len=2048 out/corpus
+endif
+
+# Without the tests that valgrind's processor fails: it never flushes denormals.
+memcheck:
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind -q --error-exitcode=9 \
+	    --errors-for-leak-kinds=definite" cargo test $(FRAMES) -- --test-threads=1 \
+	    --skip float_mode --skip guarded --skip panicking_child --skip panics_print_nothing
 
 # The table in docs/accuracy.md, from a sweep (full, or SWEEP=fast) with each LAPACK installed.
 accuracy: accuracy-reference accuracy-openblas

@@ -87,20 +87,20 @@ fn failure(code: u32, message: &str) -> *mut sys::XLA_FFI_Error {
 unsafe extern "C" fn register(
     args: *mut sys::XLA_FFI_Type_Register_Args,
 ) -> *mut sys::XLA_FFI_Error {
-    // SAFETY: the caller's struct.
+    // SAFETY: the caller's struct, read no further than its size.
     unsafe {
-        let args = &mut *args;
-        let name = std::slice::from_raw_parts(args.name.ptr.cast::<u8>(), args.name.len);
+        let name = (*args).name;
+        let name = std::slice::from_raw_parts(name.ptr.cast::<u8>(), name.len);
         let name = String::from_utf8_lossy(name).into_owned();
-        let with_info = args.struct_size >= size_of::<sys::XLA_FFI_Type_Register_Args>();
-        let deleter = if with_info { (*args.type_info).deleter } else { None };
+        let with_info = (*args).struct_size >= size_of::<sys::XLA_FFI_Type_Register_Args>();
+        let deleter = if with_info { (*(*args).type_info).deleter } else { None };
         let mut types = TYPES.lock().expect("no panic");
         let at = types.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
             types.push((name, deleter));
             types.len() - 1
         });
         types[at].1 = types[at].1.or(deleter);
-        (*args.type_id).type_id = i64::try_from(at).expect("few types") + 1;
+        (*(*args).type_id).type_id = i64::try_from(at).expect("few types") + 1;
     }
     std::ptr::null_mut()
 }
