@@ -18,7 +18,7 @@ OPENBLAS := $(wildcard /usr/lib/*/libopenblas.so)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := xla-ffi/fake $(if $(REFERENCE),lapack)
 
-.PHONY: build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator test-deviceless accuracy accuracy-reference accuracy-openblas bench lint format abi clean model miri fuzz memcheck
+.PHONY: build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator test-deviceless accuracy accuracy-reference accuracy-openblas bench lint format abi clean model miri fuzz memcheck test-versions
 .DELETE_ON_ERROR:
 
 build: $(VENV)/.lapax
@@ -117,6 +117,20 @@ test-gpu: build
 
 bench-gpu: build
 	$(PY) tests/gpu/bench.py
+test-full: test accuracy-reference test-versions
+
+# One binary in the hosts of all versions of the FFI's API, 0.1 to 0.5 with the tests above.
+VERSIONS := 0.5.3 0.7.2 0.8.1 0.9.1 0.11.2
+test-versions: $(VENV)/.lapax
+	cargo build --release -p custom-target
+	@library=$$($(PY) -c 'from lapax._library import path; print(path())'); \
+	for version in $(VERSIONS); do \
+	    venv=out/versions/$$version; \
+	    test -x $$venv/bin/python || $(PY) -m venv $$venv; \
+	    if $$venv/bin/python $(PIP) install jax==$$version jaxlib==$$version; then \
+	        $$venv/bin/python tests/versions/run.py $$library target/release/libcustom_target.so || exit 1; \
+	    else echo "not tested: jaxlib $$version cannot be installed"; fi; \
+	done
 
 accuracy-reference:
 	@test -n "$(REFERENCE)" || echo "no reference LAPACK to compare with: apt-get install liblapack-dev libblas-dev"

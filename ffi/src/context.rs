@@ -83,7 +83,7 @@ impl<'f> Context<'f> {
         unsafe {
             let there = !self.api.is_null()
                 && !self.context.is_null()
-                && sys::reaches((*self.api).struct_size, end);
+                && sys::has_slot(self.api, end);
             if there { read(&*self.api) } else { None }
         }
     }
