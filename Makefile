@@ -18,7 +18,7 @@ OPENBLAS := $(wildcard /usr/lib/*/libopenblas.so)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := xla-ffi/fake $(if $(REFERENCE),lapack)
 
-.PHONY: build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator test-deviceless accuracy accuracy-reference accuracy-openblas bench lint format abi clean model miri fuzz memcheck test-versions
+.PHONY: build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator test-deviceless accuracy accuracy-reference accuracy-openblas bench lint format abi clean model miri fuzz memcheck test-versions test-plugins
 .DELETE_ON_ERROR:
 
 build: $(VENV)/.lapax
@@ -118,6 +118,17 @@ test-gpu: build
 bench-gpu: build
 	$(PY) tests/gpu/bench.py
 test-full: test accuracy-reference test-versions
+test-full: test accuracy-reference test-versions test-plugins
+
+# JAX's CUDA plugins take handlers without a GPU: of API 0.5, and of API 0.1.
+PLUGINS := jax-cuda13-pjrt==0.12.0.1 jax-cuda12-pjrt==0.7.1
+test-plugins: $(VENV)/.lapax
+	@for plugin in $(PLUGINS); do \
+	    test -d out/plugins/$$plugin || \
+	        $(PY) $(PIP) install --no-deps --target out/plugins/$$plugin $$plugin || exit 1; \
+	done
+	LAPAX_CUDA_PLUGINS=$$(find $(CURDIR)/out/plugins -name xla_cuda_plugin.so | paste -sd:) \
+	    cargo test --features "$(FEATURES)" --test hosts cuda_plugins
 
 # One binary in the hosts of all versions of the FFI's API, 0.1 to 0.5 with the tests above.
 VERSIONS := 0.5.3 0.7.2 0.8.1 0.9.1 0.11.2

@@ -81,9 +81,8 @@ impl<'f> Context<'f> {
     ) -> Option<F> {
         // SAFETY: a non-null table is readable up to its struct_size, and the caller reads no more.
         unsafe {
-            let there = !self.api.is_null()
-                && !self.context.is_null()
-                && sys::has_slot(self.api, end);
+            let there =
+                !self.api.is_null() && !self.context.is_null() && sys::has_slot(self.api, end);
             if there { read(&*self.api) } else { None }
         }
     }

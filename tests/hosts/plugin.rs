@@ -140,7 +140,7 @@ fn load(plugin: &Path) -> xla_ffi::Registry {
 #[test]
 fn cuda_plugins_take_handlers_without_a_gpu() {
     let Some(plugins) = std::env::var_os("LAPAX_CUDA_PLUGINS").filter(|it| !it.is_empty()) else {
-        println!("skipped: no LAPAX_CUDA_PLUGINS");
+        println!("skipped: no LAPAX_CUDA_PLUGINS; `make test-plugins` sets it");
         return;
     };
     for plugin in std::env::split_paths(&plugins) {
