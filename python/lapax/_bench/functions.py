@@ -17,6 +17,7 @@ import numpy as np
 
 from lapax._bench import answers
 from lapax._bench.answers import Arrays
+from lapax._callback import host_callback
 from lapax._checks import CHECKS
 from lapax._checks.equations import (
     Array,
@@ -25,6 +26,7 @@ from lapax._checks.equations import (
     normal,
     wide,
 )
+from lapax._install import is_installed
 
 Inputs = Callable[[np.random.Generator, np.dtype[Any], Size], Arrays]
 
@@ -93,6 +95,16 @@ _BATCHED = ((3, 86_268),)
 
 def _solve_flops(size: Size) -> float:
     return 2 / 3 * size.n**3 + 2 * size.n**2
+
+
+def _twice(a: Any) -> Any:
+    return a * a.dtype.type(2)
+
+
+def _callback(a: jax.Array) -> Any:
+    """Python in a program, by lapax where that is installed and by JAX where not."""
+    call = host_callback if is_installed() else jax.pure_callback
+    return call(_twice, jax.ShapeDtypeStruct(a.shape, a.dtype), a)
 
 
 FUNCTIONS: tuple[Function, ...] = (
@@ -227,5 +239,15 @@ FUNCTIONS: tuple[Function, ...] = (
         lambda size: 2 * _solve_flops(size),
         dtypes=("f32",),
         points=_BATCHED,
+    ),
+    Function(
+        "host_callback",
+        "host callback",
+        _callback,
+        _matrix,
+        lambda args, rets: answers.recomposed(wide(args[0]) * 2, wide(rets[0])),
+        lambda size: size.m * size.n,
+        dtypes=("f32",),
+        points=((4, 1), (256, 1)),
     ),
 )
