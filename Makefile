@@ -92,7 +92,7 @@ test-python: $(VENV)/.tools $(OLDEST)/.lapax out/hosts/.plugin
 
 # Besides: the accuracy of every family on every backend, with all kinds, conditions, shapes and
 # batches, beside reference LAPACK's where it is installed.
-test-full: test test-emulator test-deviceless accuracy-reference
+test-full: test test-emulator test-deviceless accuracy-reference test-versions test-plugins
 
 # The kernels on the emulator under ThreadSanitizer, for which every CUDA thread is a thread, and under
 # AddressSanitizer. Each needs a build of its own.
@@ -117,8 +117,6 @@ test-gpu: build
 
 bench-gpu: build
 	$(PY) tests/gpu/bench.py
-test-full: test accuracy-reference test-versions
-test-full: test accuracy-reference test-versions test-plugins
 
 # JAX's CUDA plugins take handlers without a GPU: of API 0.5, and of API 0.1.
 PLUGINS := jax-cuda13-pjrt==0.12.0.1 jax-cuda12-pjrt==0.7.1

@@ -16,11 +16,7 @@ from lapax._table import Target, targets
 
 
 def register() -> None:
-<<<<<<< HEAD
     """Every target under "lapax." + name, on the CPU also by its bare name where jaxlib has none.
-=======
-    """Every target under "lapax." + name, on the CPU also under its bare name if jaxlib has none.
->>>>>>> 1f64004 (make test-plugins: JAX's CUDA plugins take handlers without a GPU; lines of 100 columns)
 
     jaxlib's own names are left to jaxlib: XLA refuses a second handler for a name, and then JAX
     has no CPU backend at all.
