@@ -33,6 +33,9 @@ fn refusal(variant: Variant, label: &str, plan: &mut Plan) -> String {
     message
 }
 
+/// What the titles of CUDA's operations end with.
+const ON_CUDA: &str = " on CUDA |";
+
 #[test]
 fn every_way_of_being_wrong_has_its_message() {
     let (mut text, mut written) = (String::new(), Vec::new());
@@ -71,7 +74,15 @@ fn every_way_of_being_wrong_has_its_message() {
             assert_eq!(*message, expected, "{key}, {}", variant.label());
         }
     }
-    let stale: Vec<_> = golden.keys().filter(|key| !messages.contains_key(**key)).collect();
+    let kernels = messages.keys().any(|key| key.contains(ON_CUDA));
+    if !kernels {
+        println!(
+            "skipped: CUDA's messages, since this build has no kernels: LAPAX_NVCC names an nvcc"
+        );
+    }
+    let known = |key: &&&str| kernels || !key.contains(ON_CUDA);
+    let stale: Vec<_> =
+        golden.keys().filter(known).filter(|key| !messages.contains_key(**key)).collect();
     assert!(stale.is_empty(), "messages.golden has cases that do not exist: {stale:?}");
 }
 
