@@ -1,7 +1,5 @@
 //! Compiles the kernels for the host, on the emulator, and libraries of NVIDIA's names whose functions
 //! jump to wherever `src/libraries.rs` says.
-//!
-//! LAPAX_EMULATOR_SANITIZE = thread | address builds the kernels with that sanitizer.
 #![allow(clippy::expect_used, reason = "a build script fails where it stands, with its message")]
 
 use std::env;
@@ -9,7 +7,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 fn main() {
-    println!("cargo:rerun-if-env-changed=LAPAX_EMULATOR_SANITIZE");
     for path in ["build.rs", "emulator", "symbols", "../kernels"] {
         println!("cargo:rerun-if-changed={path}");
     }
@@ -21,10 +18,6 @@ fn kernels() {
     let mut build = cc::Build::new();
     build.cpp(true).std("c++20").opt_level(2).include("emulator").warnings_into_errors(true);
     build.flag("-Wno-unknown-pragmas");
-    if let Ok(sanitizer) = env::var("LAPAX_EMULATOR_SANITIZE") {
-        build.flag(format!("-fsanitize={sanitizer}")).flag("-g").flag("-fno-omit-frame-pointer");
-        println!("cargo:rustc-link-lib={}", if sanitizer == "thread" { "tsan" } else { "asan" });
-    }
     let mut on_emulator = build.clone();
     on_emulator.flag("-include").flag("emulator.h").flag("-x").flag("c++");
     for file in files(Path::new("../kernels"), "cu") {

@@ -1,0 +1,98 @@
+// Every kernel for every scalar, on ragged sizes, in several orders of its threads, with operands of
+// exactly their size on the heap: for a sanitizer (`../sanitized`). What is computed is checked elsewhere.
+#include <cstdint>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+extern "C" int emulator_launch(const char*, const unsigned*, const unsigned*, size_t, void**, unsigned,
+                               char*, size_t);
+
+static std::mt19937 generator(1);
+static int failures = 0;
+
+template <class... A>
+void launch(const std::string& name, unsigned x, unsigned y, size_t shared, unsigned seed, A... values) {
+  void* arguments[] = {&values...};
+  const unsigned blocks[3] = {2, 1, 1}, threads[3] = {x, y, 1};
+  char error[512];
+  if (emulator_launch(name.c_str(), blocks, threads, shared, arguments, seed, error, sizeof error)) {
+    printf("%s: %s\n", name.c_str(), error);
+    failures++;
+  }
+}
+
+template <class R> struct Operand : std::vector<R> {
+  explicit Operand(size_t count) : std::vector<R>(count) {
+    for (R& x : *this) x = (R)(generator() / 2147483648.0 - 1);
+  }
+};
+
+constexpr long long BATCH = 3;
+
+template <class R> void factor(const std::string& type, int parts, int m, int n, unsigned seed) {
+  const int k = m < n ? m : n;
+  const size_t element = sizeof(R) * parts, shared = (size_t)(m | 1) * n * element;
+  const size_t v = (size_t)m * k * element;
+  Operand<R> lu(BATCH * m * n * parts), qr(BATCH * m * n * parts), tau(BATCH * k * parts);
+  Operand<R> c(BATCH * m * 3 * parts);
+  std::vector<int32_t> ipiv(BATCH * k), info(BATCH);
+  launch("getrf" + type, 64, 1, shared, seed, lu.data(), ipiv.data(), info.data(), BATCH, m, n);
+  launch("geqrf" + type, 64, 1, shared, seed, qr.data(), tau.data(), BATCH, m, n);
+  launch("ormqr" + type, 64, 1, v, seed, qr.data(), tau.data(), c.data(), BATCH, m, 3, n, k, 1, 1);
+  launch("ormqr" + type, 64, 1, v, seed, qr.data(), tau.data(), c.data(), BATCH, 3, m, n, k, 0, 0);
+  launch("orgqr" + type, 64, 1, v, seed, qr.data(), tau.data(), BATCH, m, n, k);
+}
+
+template <class R> void all(const std::string& type, int parts) {
+  for (unsigned seed = 0; seed < 3; seed++) {
+    for (int n : {1, 2, 5, 31, 32, 33, 40, 65}) {
+      Operand<R> r(BATCH * n * n * parts), w(BATCH * n * parts);
+      launch("cholesky_update" + type, n <= 32 ? 32 : 64, 1, 0, seed, r.data(), w.data(), BATCH, n);
+      factor<R>(type, parts, n, n, seed);
+      factor<R>(type, parts, n + 7, n, seed);
+      for (int lower : {0, 1}) {
+        Operand<R> a(BATCH * n * n * parts);
+        for (long long i = 0; i < BATCH * n; i++) a[(i / n * n * n + i % n * (n + 1)) * parts] = 2 * n;
+        std::vector<int32_t> info(BATCH);
+        const size_t shared = (size_t)(n | 1) * n * parts * sizeof(R);
+        launch("potrf" + type, 64, 1, shared, seed, a.data(), info.data(), BATCH, n, lower);
+      }
+      for (auto [nrhs, width] : {std::pair(1LL, 1), std::pair(3LL, 4), std::pair(40LL, 32)}) {
+        Operand<R> dl(BATCH * n * parts), d(BATCH * n * parts), du(BATCH * n * parts);
+        Operand<R> b(BATCH * n * nrhs * parts), x(BATCH * n * nrhs * parts), u(3 * BATCH * n * parts);
+        for (const char* name : {"tridiagonal_solve", "tridiagonal_solve_perturbed"})
+          launch(name + type, 64, 1, 0, seed, dl.data(), d.data(), du.data(), b.data(), x.data(),
+                 u.data(), BATCH, n, nrhs, width);
+      }
+    }
+  }
+}
+
+static void permutations(int n, int kind, unsigned seed) {
+  std::vector<int32_t> pivots(BATCH * n), permutation(BATCH * n);
+  for (long long i = 0; i < BATCH * n; i++) {
+    const int j = i % n;
+    pivots[i] = kind == 0 ? j + generator() % (n - j) : (int)(generator() % (n + 4)) - 2;
+  }
+  const size_t bytes = (size_t)n * sizeof(int32_t);
+  launch("lu_pivots_warp", 32, 2, 2 * bytes, seed, pivots.data(), permutation.data(), BATCH, n, n);
+  for (int shared : {1, 0})
+    launch("lu_pivots_block", 64, 1, shared * bytes, seed, pivots.data(), permutation.data(), BATCH, n,
+           n, shared);
+  std::vector<long long> wide(BATCH * n, 7);
+  launch("narrow", 64, 1, 0, seed, wide.data(), permutation.data(), BATCH * n);
+}
+
+int main() {
+  all<float>("_f32", 1);
+  all<double>("_f64", 1);
+  all<float>("_c64", 2);
+  all<double>("_c128", 2);
+  for (unsigned seed = 0; seed < 3; seed++)
+    for (int n : {1, 7, 32, 33, 100, 300})
+      for (int kind : {0, 1}) permutations(n, kind, seed);
+  printf("%s\n", failures ? "failed" : "clean");
+  return failures != 0;
+}
