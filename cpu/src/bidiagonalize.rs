@@ -8,7 +8,7 @@ use faer::{Accum, Conj, MatMut, MatRef};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::Scalar;
-use crate::columns::{adjoint_product, row_adjoint, sub_product};
+use crate::columns::{add_product, adjoint_product, row_adjoint, sub_product};
 use crate::householder::{Reflector, dot, reflector};
 use crate::simd::sub_scaled;
 
@@ -158,8 +158,7 @@ impl<T: Scalar> WithSimd for Panel<'_, '_, T> {
             // x = tau·(A − U·Yᴴ − X·Vᴴ)·v, this u and y included.
             let x = &mut x[col..m];
             x.fill(T::ZERO);
-            sub_product::<S, T>(x, rest, m, col, v);
-            x.iter_mut().for_each(|x| *x = -*x);
+            add_product::<S, T>(x, rest, m, col, v);
             for (known_x, known_y, m, n) in pairs {
                 let factors = &mut factors[..i];
                 adjoint_product::<S, T>(factors, known_y, n, col, v);

@@ -61,7 +61,19 @@ pub(crate) fn sub_columns<S: Simd, T: Scalar>(y: &mut [T], a: [T; TOGETHER], x: 
     }
 }
 
-/// y ← y − A·x, for the rows from `row` on of columns of length `ld`.
+/// y ← y + A·x, for the rows from `row` on of columns of length `ld`.
+#[inline(always)]
+pub(crate) fn add_product<S: Simd, T: Scalar>(
+    y: &mut [T],
+    columns: &[T],
+    ld: usize,
+    row: usize,
+    x: &[T],
+) {
+    accumulate::<S, T, true>(y, columns, ld, row, x);
+}
+
+/// y ← y − A·x, likewise.
 #[inline(always)]
 pub(crate) fn sub_product<S: Simd, T: Scalar>(
     y: &mut [T],
@@ -70,15 +82,28 @@ pub(crate) fn sub_product<S: Simd, T: Scalar>(
     row: usize,
     x: &[T],
 ) {
+    accumulate::<S, T, false>(y, columns, ld, row, x);
+}
+
+/// y ← y ± A·x.
+#[inline(always)]
+fn accumulate<S: Simd, T: Scalar, const ADD: bool>(
+    y: &mut [T],
+    columns: &[T],
+    ld: usize,
+    row: usize,
+    x: &[T],
+) {
+    let subtracted = |x: T| if ADD { -x } else { x };
     let rows = row..row + y.len();
     let (fours, rest) = x.as_chunks::<TOGETHER>();
     let mut columns = columns.chunks_exact(ld).map(|column| &column[rows.clone()]);
     for &x in fours {
         let four = std::array::from_fn(|_| columns.next().unwrap_or_default());
-        sub_columns::<S, T>(y, x, four);
+        sub_columns::<S, T>(y, x.map(subtracted), four);
     }
     for (column, &x) in columns.zip(rest) {
-        sub_scaled::<S, T>(y, x, column);
+        sub_scaled::<S, T>(y, subtracted(x), column);
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
-use crate::columns::{reflect_columns, sub_product};
+use crate::columns::{add_product, reflect_columns};
 use crate::householder::reflector;
 use crate::simd::sub_scaled;
 
@@ -41,15 +41,13 @@ impl<T: Scalar> WithSimd for Reduce<'_, T> {
             if let Some(column) = columns.next() {
                 sums.copy_from_slice(&column[..end]);
             }
-            // Of the opposite sign, since what is at hand subtracts.
-            sums.iter_mut().for_each(|sum| *sum = -*sum);
-            sub_product::<S, T>(sums, &right[n..], n, 0, tail);
+            add_product::<S, T>(sums, &right[n..], n, 0, tail);
             let mut columns = right.chunks_exact_mut(n);
             if let Some(column) = columns.next() {
-                sub_scaled::<S, T>(&mut column[..end], -reflector.tau, sums);
+                sub_scaled::<S, T>(&mut column[..end], reflector.tau, sums);
             }
             for (column, &v) in columns.zip(&*tail) {
-                sub_scaled::<S, T>(&mut column[..end], -reflector.tau * v.conj(), sums);
+                sub_scaled::<S, T>(&mut column[..end], reflector.tau * v.conj(), sums);
             }
             // A ← Hᴴ·A.
             reflect_columns::<S, T>(reflector.tau.conj(), tail, right, n, k + 1);

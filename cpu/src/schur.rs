@@ -24,7 +24,8 @@ use crate::{Error, InOut, Scalar, Threads, Vectors};
 /// The time of a Schur form in f64 over that in f32 was measured as 1.2 at n = 4, 1.3 at 16 and 1.4
 /// at 32.
 pub(crate) const DOUBLE_ORDER: usize = 32;
-/// The order up to which a batch goes through lanes, which are of double precision.
+/// The order up to which a batch goes through lanes, which are of double precision. In f64 a Schur form
+/// took, one by one and in lanes: 0.94 and 0.17 us at n = 3, 41 and 4.9 us at 16, 245 and 38 us at 32.
 pub(crate) const LANES_ORDER: usize = DOUBLE_ORDER;
 
 /// Where eigenvalues go: a real matrix's as real and imaginary parts, a complex one's as they are.
@@ -213,9 +214,9 @@ pub(crate) fn cost<T: Scalar>(n: usize) -> usize {
     nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n).saturating_mul(25))
 }
 
-/// The same in lanes, per matrix.
+/// The same in lanes, per matrix, from the times at [`LANES_ORDER`].
 pub(crate) fn lanes_cost(n: usize) -> usize {
-    n.saturating_mul(n).saturating_mul(15)
+    n.saturating_mul(n).saturating_mul(15 + n / 2)
 }
 
 /// What one Schur decomposition after another reuses.

@@ -55,7 +55,7 @@ pub fn gtsv<T: Scalar>(
     );
     if lanes::pay(batch, m, LANES_ROWS) {
         let kernel = lanes::tridiagonal::Solve { m, nrhs };
-        for_each_group::<T, _>(batch, operands, 10 * m * (nrhs + 1), threads, &kernel);
+        for_each_group::<T, _>(batch, operands, lanes_work(m, nrhs), threads, &kernel);
         return Ok(());
     }
     for_each(
@@ -111,7 +111,7 @@ pub fn tridiagonal_solve<T: Scalar>(
         ItemsMut::new("x", batch, &[m, nrhs], x)?,
     );
     let kernel = lanes::tridiagonal::SolveRows { m, nrhs };
-    for_each_group::<T, _>(batch, operands, 10 * m * (nrhs + 1), threads, &kernel);
+    for_each_group::<T, _>(batch, operands, lanes_work(m, nrhs), threads, &kernel);
     Ok(())
 }
 
@@ -147,7 +147,7 @@ pub fn tridiagonal_solve_perturbed<T: Scalar>(
     }
     if lanes::pay(batch, m, LANES_ROWS) {
         let kernel = lanes::perturbed::Solve { m, nrhs, quotient: perturbed_quotient::<T> };
-        for_each_group::<T, _>(batch, operands, 10 * m * (nrhs + 1), threads, &kernel);
+        for_each_group::<T, _>(batch, operands, lanes_work(m, nrhs), threads, &kernel);
         return Ok(());
     }
     for_each(
@@ -176,6 +176,11 @@ pub fn tridiagonal_solve_perturbed<T: Scalar>(
 pub(crate) fn work(m: usize, nrhs: usize) -> usize {
     const ROW: usize = 100;
     m.saturating_mul(nrhs.saturating_add(1)).saturating_mul(ROW)
+}
+
+/// Nanoseconds that one system takes in lanes.
+fn lanes_work(m: usize, nrhs: usize) -> usize {
+    work(m, nrhs) / 10
 }
 
 /// One step of an elimination: the rows i and i + 1 may be swapped, then the multiple of row i is

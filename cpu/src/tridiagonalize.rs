@@ -14,7 +14,6 @@ use crate::householder::{Reflector, dot, reflector};
 use crate::lanes::{self, for_each_group};
 use crate::normal_range::{largest_part, power_near_reciprocal};
 use crate::scalar::{is_single, nanoseconds, narrow, widen};
-use crate::schur::DOUBLE_ORDER;
 use crate::simd::sub_scaled;
 use crate::{Error, InOut, Scalar, Threads, Uplo};
 
@@ -24,6 +23,9 @@ const PANEL: usize = 32;
 const PRODUCT_ORDER: usize = 64;
 /// The order up to which a batch goes through lanes.
 const LANES_ORDER: usize = 32;
+/// The order up to which a matrix in single precision is reduced in double precision, for the reason
+/// why Schur forms are.
+pub(crate) const DOUBLE_ORDER: usize = 24;
 
 /// Reduces each n × n Hermitian matrix of a batch to tridiagonal form, A = Q·T·Qᴴ.
 ///

@@ -275,7 +275,7 @@ def _no_derivative(*_: Any, **__: Any) -> Any:
     )
 
 
-callback_p = Primitive("lapax_host_callback")
+callback_p = Primitive(TARGET)
 callback_p.multiple_results = True
 callback_p.def_impl(_impl)
 callback_p.def_abstract_eval(_abstract)

@@ -22,7 +22,7 @@ fn sytrd<T: Scalar>() {
             let what = format!("{uplo:?} {n}, batch {batch}, {level:?}");
             let found = tridiagonalized::<T, T>(level, (n, uplo), &a);
             is_tridiagonal_form((n, uplo), &a, &found, &what);
-            if n <= crate::schur::DOUBLE_ORDER {
+            if n <= crate::tridiagonalize::DOUBLE_ORDER {
                 let found = tridiagonalized::<T, T::Double>(level, (n, uplo), &a);
                 is_tridiagonal_form((n, uplo), &a, &found, &what);
             }
