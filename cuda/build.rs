@@ -29,9 +29,11 @@ fn main() {
         matches!(mode.as_str(), "auto" | "require" | "off"),
         "LAPAX_CUDA: expected auto, require or off, got {mode:?}"
     );
-    let nvcc = if mode == "off" { None } else { find_nvcc() };
-    match &nvcc {
-        Some((path, version)) => {
+    if mode == "off" {
+        return;
+    }
+    match &find_nvcc() {
+        Ok((path, version)) => {
             if *version > NEWEST_NVCC {
                 println!(
                     "cargo:warning=nvcc {}.{} writes PTX that drivers of CUDA {}.{} do not read: \
@@ -42,11 +44,10 @@ fn main() {
             println!("cargo:rustc-cfg=kernels");
             compile(path);
         }
-        None if mode == "off" => {}
-        None => {
+        Err(refused) => {
             let text = format!(
-                "no nvcc was found, so this build has no CUDA kernels; `pip install \
-                 '{PACKAGE}'` brings one, LAPAX_NVCC names one, LAPAX_CUDA=off asks for none"
+                "no nvcc that works was found{refused}, so this build has no CUDA kernels; `pip \
+                 install '{PACKAGE}'` brings one, LAPAX_NVCC names one, LAPAX_CUDA=off asks for none"
             );
             assert!(mode == "auto", "{text} (LAPAX_CUDA=require)");
             println!("cargo:warning={text}");
@@ -54,16 +55,48 @@ fn main() {
     }
 }
 
-/// An nvcc that runs, and its release: the one LAPAX_NVCC names, or of the Python that builds, or on
-/// the path.
-fn find_nvcc() -> Option<(PathBuf, (u32, u32))> {
+/// An nvcc that compiles, and its release: the one LAPAX_NVCC names, or of the Python that builds, or on
+/// the path. `Err` says which were found and do not compile.
+fn find_nvcc() -> Result<(PathBuf, (u32, u32)), String> {
     if let Some(path) = env::var_os("LAPAX_NVCC").filter(|path| !path.is_empty()) {
         let release = release(Path::new(&path));
-        return Some((PathBuf::from(&path), release.expect("LAPAX_NVCC names an nvcc that runs")));
+        return Ok((PathBuf::from(&path), release.expect("LAPAX_NVCC names an nvcc that runs")));
     }
-    let mut candidates = of_python();
-    candidates.push(PathBuf::from("nvcc"));
-    candidates.into_iter().find_map(|path| release(&path).map(|release| (path, release)))
+    let mut refused = String::new();
+    for path in of_python().into_iter().chain([PathBuf::from("nvcc")]) {
+        let Some(release) = release(&path) else { continue };
+        match try_out(&path) {
+            Ok(()) => return Ok((path, release)),
+            Err(reason) => {
+                let _ = write!(refused, " ({}: {reason})", path.display());
+            }
+        }
+    }
+    Err(refused)
+}
+
+/// Whether an nvcc compiles a file with nothing in it: it needs a compiler of C++ on this machine. `Err`
+/// is the first line of what it says.
+fn try_out(nvcc: &Path) -> Result<(), String> {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let source = out.join("nothing.cu");
+    std::fs::write(&source, "").expect("OUT_DIR is writable");
+    let mut command = with_compiler(nvcc);
+    let output = command.arg("--fatbin").arg(&source).arg("-o").arg(out.join("nothing.fatbin"));
+    let output = output.output().map_err(|error| error.to_string())?;
+    let report = String::from_utf8_lossy(&output.stderr).into_owned();
+    let reason = || report.lines().next().unwrap_or("it fails").to_owned();
+    if output.status.success() { Ok(()) } else { Err(reason()) }
+}
+
+/// An nvcc with the C++ compiler that CXX names, if any.
+fn with_compiler(nvcc: &Path) -> Command {
+    let mut command = Command::new(nvcc);
+    command.arg("-std=c++17");
+    if let Some(compiler) = env::var_os("CXX") {
+        command.arg("-ccbin").arg(compiler);
+    }
+    command
 }
 
 /// Those of NVIDIA's wheels: a virtual environment's, or pip's for this build alone.
@@ -93,13 +126,13 @@ fn compile(nvcc: &Path) {
     for source in sources() {
         let name = source.file_stem().expect("a .cu has a stem").to_string_lossy().into_owned();
         let fatbin = out.join(format!("{name}.fatbin"));
-        let mut command = Command::new(nvcc);
-        command
-            .args(["-std=c++17", "-O3", "--fatbin", "--compress-mode=size", "--threads", "2"])
-            .args(["-Werror", "all-warnings", "-Xptxas", "-v"]);
-        if let Some(compiler) = env::var_os("CXX") {
-            command.arg("-ccbin").arg(compiler);
-        }
+        let mut command = with_compiler(nvcc);
+        command.args(["-O3", "--fatbin", "--compress-mode=size", "--threads", "2"]).args([
+            "-Werror",
+            "all-warnings",
+            "-Xptxas",
+            "-v",
+        ]);
         for arch in archs.split(',').map(str::trim) {
             command.arg(match arch.strip_suffix("-ptx") {
                 Some(arch) => format!("-gencode=arch=compute_{arch},code=compute_{arch}"),
