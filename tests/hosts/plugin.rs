@@ -40,7 +40,7 @@ pub(crate) fn scratch() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// Where cargo put what it built for these tests: the library, and in `examples` the Rust host.
+/// Where cargo put what it built for these tests: the library in `deps`, the Rust host in `examples`.
 fn built() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().and_then(Path::parent).unwrap().to_owned()
@@ -49,7 +49,8 @@ fn built() -> PathBuf {
 /// Compiles the C host.
 fn c_host(plugin: &Path) -> Option<PathBuf> {
     let (source, program) = (Path::new(ROOT).join("examples/host/host.c"), scratch().join("host"));
-    let library = built().join("liblapax.so");
+    // Cargo lays the library of the package under test beside the test only.
+    let library = built().join("deps").join("liblapax.so");
     let done = Command::new(compiler(false)?)
         .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-o"])
         .args([&program, &source, &library])
