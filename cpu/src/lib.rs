@@ -36,6 +36,7 @@ mod reflectors;
 mod reorder;
 mod rotations;
 mod row_major;
+mod rows;
 mod scalar;
 pub mod schur;
 mod shifted;

@@ -12,6 +12,7 @@ use pulp::{Arch, Simd, WithSimd};
 use crate::lanes::lu::Output;
 use crate::lanes::{self, Order, for_each_group};
 use crate::row_major;
+use crate::rows;
 use crate::scalar::nanoseconds;
 use crate::simd::{Divisor, first_largest, sub_mul, sub_scaled};
 use crate::substitution;
@@ -28,7 +29,7 @@ const TINY: usize = 8;
 /// n = 32, 2.5 us against 5.0 us.
 const PACKED: usize = 32;
 /// The number of rows and of columns up to which a batch goes through lanes: for f64, 0.12 us
-/// against 0.18 us at 8, 0.35 us against 0.6 us at 16, 3.4 us against 2.5 us at 32.
+/// against 0.18 us at 8, 0.35 us against 0.45 us at 16, 3.4 us against 1.8 us at 32.
 const LANES_ORDER: usize = 16;
 
 /// Factors each m × n matrix of a batch as P·A = L·U, in place.
@@ -62,6 +63,11 @@ pub fn getrf<T: Scalar>(
     if k > 0 && lanes::pay(batch, m.max(n), LANES_ORDER) {
         let (order, output) = (Order::Column, Output::Lapack);
         let kernel = lanes::lu::Factor { m, n, order, output };
+        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        return Ok(());
+    }
+    if k > 0 && rows::pay::<T>(m.max(n)) {
+        let kernel = rows::lu::Factor { m, n, order: Order::Column, output: Output::Lapack };
         for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
         return Ok(());
     }
@@ -105,7 +111,8 @@ pub fn lu<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let k = m.min(n);
-    if k == 0 || !lanes::pay(batch, m.max(n), LANES_ORDER) {
+    let pay = lanes::pay(batch, m.max(n), LANES_ORDER);
+    if k == 0 || !(pay || rows::pay::<T>(m.max(n))) {
         return row_major::lu(getrf, batch, m, n, a, pivots, permutation, threads);
     }
     let operands = (
@@ -114,8 +121,15 @@ pub fn lu<T: Scalar>(
         ItemsMut::new("permutation", batch, &[m], permutation)?,
     );
     let products = m.saturating_mul(n).saturating_mul(k) / 3;
-    let kernel = lanes::lu::Factor { m, n, order: Order::Row, output: Output::Permutation };
-    for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+    let time = nanoseconds::<T>(products);
+    let (order, output) = (Order::Row, Output::Permutation);
+    if pay {
+        let kernel = lanes::lu::Factor { m, n, order, output };
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+    } else {
+        let kernel = rows::lu::Factor { m, n, order, output };
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+    }
     Ok(())
 }
 
@@ -139,7 +153,8 @@ pub fn lu_solve<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    if nrhs == 0 || !lanes::pay(batch, n, triangular::LANES_ORDER) {
+    let by_rows = triangular::by_rows::<T>(n, nrhs);
+    if n == 0 || nrhs == 0 || !(by_rows || lanes::pay(batch, n, triangular::LANES_ORDER)) {
         return row_major::lu_solve(trsm, trans, batch, n, nrhs, lu, permutation, b, x, threads);
     }
     let operands = (
@@ -149,6 +164,11 @@ pub fn lu_solve<T: Scalar>(
         ItemsMut::new("x", batch, &[n, nrhs], x)?,
     );
     let products = n.saturating_mul(n).saturating_mul(nrhs);
+    if by_rows {
+        let kernel = rows::lu_solve::Solve { trans, n, nrhs };
+        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        return Ok(());
+    }
     let kernel = lanes::lu_solve::Solve { trans, n, nrhs };
     for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
     Ok(())

@@ -34,7 +34,7 @@ pub(crate) mod svd;
 pub(crate) mod svd_bidiagonal;
 pub(crate) mod sytrd;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tile;
 mod transpose;
 pub(crate) mod triangular;
@@ -49,6 +49,7 @@ use pulp::{Arch, Simd, WithSimd};
 use crate::Scalar;
 
 pub(crate) use tile::{Order, Shape, Tile};
+pub(crate) use transpose::transpose;
 #[allow(unreachable_pub, reason = "the public trait Scalar names them")]
 pub use vector::{ComplexVector, Lane, LaneReal, Mask, Vector};
 pub(crate) use vector::{Divisor, Reg};
@@ -87,13 +88,17 @@ pub(crate) fn for_each_group<T: Scalar, B: Batched>(
     kernel: &impl Kernel<T, B>,
 ) {
     let arch = Arch::new();
-    let group = arch.dispatch(Lanes(std::marker::PhantomData::<T>));
+    let group = width::<T>();
     for_each_part(batch, group, operands, nanoseconds, threads, |part, items| {
         arch.dispatch(Walk { kernel, part, items, scalar: std::marker::PhantomData::<T> });
     });
 }
 
-/// How many lanes a register has.
+/// How many lanes a register of this processor has.
+pub(crate) fn width<T: Scalar>() -> usize {
+    Arch::new().dispatch(Lanes(std::marker::PhantomData::<T>))
+}
+
 struct Lanes<T>(std::marker::PhantomData<T>);
 
 impl<T: Scalar> WithSimd for Lanes<T> {

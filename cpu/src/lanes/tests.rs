@@ -36,7 +36,7 @@ macro_rules! for_each_scalar {
     )+};
 }
 
-pub(super) use for_each_scalar;
+pub(crate) use for_each_scalar;
 
 for_each_scalar!(lu, cholesky, triangular, qr, eigh, svd, tridiagonal);
 mod perturbed;
@@ -46,7 +46,7 @@ mod svd_bidiagonal;
 
 /// A kind of register.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Level {
+pub(crate) enum Level {
     Scalar,
     #[cfg(target_arch = "x86_64")]
     V3(pulp::x86::V3),
@@ -56,7 +56,7 @@ pub(super) enum Level {
 
 impl Level {
     /// Those that this processor has; says which it lacks.
-    pub(super) fn available() -> Vec<Self> {
+    pub(crate) fn available() -> Vec<Self> {
         let mut levels = vec![Self::Scalar];
         #[cfg(target_arch = "x86_64")]
         {
@@ -72,7 +72,19 @@ impl Level {
         levels
     }
 
-    pub(super) fn run<T: Scalar, B: Batched>(
+    /// The numbers in a register.
+    pub(crate) fn lanes<T: Scalar>(self) -> usize {
+        let lanes = Lanes(std::marker::PhantomData::<T>);
+        match self {
+            Self::Scalar => Simd::vectorize(pulp::Scalar::new(), lanes),
+            #[cfg(target_arch = "x86_64")]
+            Self::V3(simd) => Simd::vectorize(simd, lanes),
+            #[cfg(target_arch = "x86_64")]
+            Self::V4(simd) => Simd::vectorize(simd, lanes),
+        }
+    }
+
+    pub(crate) fn run<T: Scalar, B: Batched>(
         self,
         items: usize,
         part: B,
@@ -90,7 +102,7 @@ impl Level {
 }
 
 /// Numbers between −1 and 1.
-pub(super) fn random<T: Scalar>(length: usize) -> Vec<T> {
+pub(crate) fn random<T: Scalar>(length: usize) -> Vec<T> {
     let mut state = 88_172_645_463_325_252_u64;
     let mut next = || {
         state ^= state << 13;
@@ -108,7 +120,7 @@ fn transposed<T: Scalar>(a: &[T], (m, n): (usize, usize)) -> Vec<T> {
     a.chunks_exact(m * n).flat_map(matrix).collect()
 }
 
-pub(super) fn close<T: Scalar>(a: &[T], b: &[T], size: usize, what: &str) {
+pub(crate) fn close<T: Scalar>(a: &[T], b: &[T], size: usize, what: &str) {
     assert_eq!(a.len(), b.len());
     let scale = b.iter().map(|b| b.abs().to_f64()).fold(1.0, f64::max);
     let limit = 30.0 * size as f64 * T::Real::EPSILON.to_f64() * scale;

@@ -11,7 +11,7 @@ use pulp::Simd;
 
 /// Transposes `regs`, as many registers as each has numbers of type R.
 #[inline(always)]
-pub(super) fn transpose<S: Simd, R: Pod, G: Pod>(simd: S, regs: &mut [G]) {
+pub(crate) fn transpose<S: Simd, R: Pod, G: Pod>(simd: S, regs: &mut [G]) {
     #[cfg(target_arch = "x86_64")]
     {
         let simd: &dyn Any = &simd;

@@ -62,6 +62,15 @@ pub trait LaneReal: Real + bytemuck::Pod {
     fn or<S: Simd>(simd: S, a: Self::Mask<S>, b: Self::Mask<S>) -> Self::Mask<S>;
     fn not<S: Simd>(simd: S, a: Self::Mask<S>) -> Self::Mask<S>;
     fn any<S: Simd>(simd: S, mask: Self::Mask<S>) -> bool;
+    /// Bit i is lane i.
+    fn bits<S: Simd>(simd: S, mask: Self::Mask<S>) -> u32;
+    /// The smaller and the larger of two, neither of which is NaN.
+    fn min<S: Simd>(simd: S, a: Self::Reg<S>, b: Self::Reg<S>) -> Self::Reg<S>;
+    fn max<S: Simd>(simd: S, a: Self::Reg<S>, b: Self::Reg<S>) -> Self::Reg<S>;
+    /// The largest number of a register, none of which is NaN.
+    fn largest<S: Simd>(simd: S, a: Self::Reg<S>) -> Self;
+    /// The sum of a register's numbers.
+    fn sum<S: Simd>(simd: S, a: Self::Reg<S>) -> Self;
 }
 
 macro_rules! lane_real {
@@ -70,7 +79,7 @@ macro_rules! lane_real {
         $splat:ident $add:ident $sub:ident $mul:ident $div:ident $mul_add:ident $sub_mul:ident
         $sqrt:ident $and_bits:ident $or_bits:ident $xor_bits:ident
         $less:ident $less_or_equal:ident $equal:ident $select:ident
-        $and:ident $or:ident $not:ident $first_true:ident
+        $and:ident $or:ident $not:ident $first_true:ident $min:ident $max:ident $largest:ident $sum:ident
     ) => {
         impl LaneReal for $real {
             type Reg<S: Simd> = S::$reg;
@@ -171,11 +180,46 @@ macro_rules! lane_real {
                 simd.$not(a)
             }
             #[inline(always)]
+            fn bits<S: Simd>(_: S, mask: S::$mask) -> u32 {
+                bits::<$real, S::$mask>(mask)
+            }
+            #[inline(always)]
             fn any<S: Simd>(simd: S, mask: S::$mask) -> bool {
                 simd.$first_true(mask) < S::$lanes
             }
+            #[inline(always)]
+            fn min<S: Simd>(simd: S, a: S::$reg, b: S::$reg) -> S::$reg {
+                simd.$min(a, b)
+            }
+            #[inline(always)]
+            fn max<S: Simd>(simd: S, a: S::$reg, b: S::$reg) -> S::$reg {
+                simd.$max(a, b)
+            }
+            #[inline(always)]
+            fn largest<S: Simd>(simd: S, a: S::$reg) -> Self {
+                simd.$largest(a)
+            }
+            #[inline(always)]
+            fn sum<S: Simd>(simd: S, a: S::$reg) -> Self {
+                simd.$sum(a)
+            }
         }
     };
+}
+
+/// A mask as bits, the first lane in the lowest.
+#[inline(always)]
+fn bits<R, M: bytemuck::NoUninit>(mask: M) -> u32 {
+    let bytes = bytemuck::bytes_of(&mask);
+    match *bytes {
+        [bits] => u32::from(bits),
+        [low, high] => u32::from(u16::from_le_bytes([low, high])),
+        _ => {
+            // A lane that is true has all bits set.
+            let lanes = bytes.chunks_exact(size_of::<R>()).enumerate();
+            lanes.fold(0, |bits, (i, lane)| bits | u32::from(lane[0] >> 7) << i)
+        }
+    }
 }
 
 /// 2ᵉ, a normal number.
@@ -193,14 +237,14 @@ lane_real!(
     splat_f32s add_f32s sub_f32s mul_f32s div_f32s mul_add_e_f32s negate_mul_add_e_f32s
     sqrt_f32s and_f32s or_f32s xor_f32s
     less_than_f32s less_than_or_equal_f32s equal_f32s select_f32s
-    and_m32s or_m32s not_m32s first_true_m32s
+    and_m32s or_m32s not_m32s first_true_m32s min_f32s max_f32s reduce_max_f32s reduce_sum_f32s
 );
 lane_real!(
     f64, [power_f64(-510), power_f64(-916), power_f64(1000), power_f64(900), power_f64(-600), power_f64(-200)], f64s, m64s, F64_LANES, as_mut_simd_f64s, as_simd_f64s,
     splat_f64s add_f64s sub_f64s mul_f64s div_f64s mul_add_e_f64s negate_mul_add_e_f64s
     sqrt_f64s and_f64s or_f64s xor_f64s
     less_than_f64s less_than_or_equal_f64s equal_f64s select_f64s
-    and_m64s or_m64s not_m64s first_true_m64s
+    and_m64s or_m64s not_m64s first_true_m64s min_f64s max_f64s reduce_max_f64s reduce_sum_f64s
 );
 
 /// One truth value for each matrix.
@@ -233,6 +277,11 @@ impl<S: Simd, R: LaneReal> Mask<S, R> {
     #[inline(always)]
     pub fn any(self) -> bool {
         R::any(self.simd, self.mask)
+    }
+    /// Bit i is lane i.
+    #[inline(always)]
+    pub fn bits(self) -> u32 {
+        R::bits(self.simd, self.mask)
     }
     #[inline(always)]
     pub fn all(self) -> bool {
@@ -310,6 +359,26 @@ impl<S: Simd, R: LaneReal> Vector<S, R> {
     #[inline(always)]
     pub fn max(self, other: Self) -> Self {
         Self::choose(other.less(self), self, other)
+    }
+    /// The smaller of two, neither of which is NaN.
+    #[inline(always)]
+    pub fn smaller(self, other: Self) -> Self {
+        self.with(<R as LaneReal>::min(self.simd, self.reg, other.reg))
+    }
+    /// The larger of two, neither of which is NaN.
+    #[inline(always)]
+    pub fn larger(self, other: Self) -> Self {
+        self.with(<R as LaneReal>::max(self.simd, self.reg, other.reg))
+    }
+    /// The largest of the lanes, none of which is NaN.
+    #[inline(always)]
+    pub fn largest(self) -> R {
+        R::largest(self.simd, self.reg)
+    }
+    /// The sum of the lanes.
+    #[inline(always)]
+    pub fn sum(self) -> R {
+        R::sum(self.simd, self.reg)
     }
     #[inline(always)]
     pub fn choose(mask: Mask<S, R>, a: Self, b: Self) -> Self {

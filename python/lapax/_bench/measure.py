@@ -82,7 +82,11 @@ def copying(sources: Sequence[np.ndarray[Any, Any]]) -> Program:
 
 
 def take_turns(programs: Sequence[Program], seconds: float) -> list[list[float]]:
-    """Times of each program: A, B, C, A, B, C, … for about `seconds`."""
+    """Times of each program: A, B, C, A, B, C, … for about `seconds`.
+
+    Each turn starts when the threads of the one before are at rest, and runs once untimed, so that no
+    program pays for what another left in the caches.
+    """
     fewest, most = ROUNDS
     times: list[list[float]] = [[] for _ in programs]
     start = time.perf_counter()
@@ -91,10 +95,24 @@ def take_turns(programs: Sequence[Program], seconds: float) -> list[list[float]]
         if passed > (PATIENCE * seconds if 0 < turn < fewest else seconds) and turn:
             break
         for run, taken in zip(programs, times, strict=True):
+            come_to_rest()
+            jax.block_until_ready(run())
             began = time.perf_counter()
             jax.block_until_ready(run())
             taken.append(time.perf_counter() - began)
     return times
+
+
+def come_to_rest() -> None:
+    """Waits until no thread of this process works: OpenBLAS's spin for 27 ms after their work."""
+    patience = 0.2
+    start = time.perf_counter()
+    while True:
+        worked, began = time.process_time(), time.perf_counter()
+        time.sleep(0.001)
+        now = time.perf_counter()
+        if time.process_time() - worked < 0.2 * (now - began) or now - start > patience:
+            return
 
 
 @functools.cache

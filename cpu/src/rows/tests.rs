@@ -1,0 +1,199 @@
+//! The kernels by rows at each level of SIMD, against those with a matrix in each lane.
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![allow(clippy::cast_precision_loss, reason = "sizes here are small")]
+
+use lapax_core::{InOut, Items, ItemsInOut, ItemsMut};
+
+use super::LANES;
+use crate::lanes::lu::Output;
+use crate::lanes::tests::{Level, close, for_each_scalar, random};
+use crate::lanes::{self, Order};
+use crate::{Diag, Real, Scalar, Trans, Uplo};
+
+for_each_scalar!(lu, systems, lu_systems);
+
+/// Whole registers and ragged ones, tall and wide, up to the largest.
+const ORDERS: [(usize, usize); 9] =
+    [(9, 9), (16, 16), (17, 17), (32, 32), (33, 33), (64, 64), (9, 40), (64, 10), (1, 20)];
+
+/// The levels whose registers hold enough.
+fn levels<T: Scalar>() -> impl Iterator<Item = Level> {
+    Level::available().into_iter().filter(|level| level.lanes::<T>() >= LANES)
+}
+
+/// Matrices with nothing special, with ties, with zero columns, with tiny numbers, with NaN and
+/// infinity.
+fn matrices<T: Scalar>(m: usize, n: usize) -> Vec<T> {
+    let plain = random::<T>(m * n);
+    let number = |x: f64| T::from_real(T::Real::from_f64(x));
+    let tied = (0..m * n).map(|p| number(((p * 7 + p / 5) % 3) as f64 - 1.0)).collect::<Vec<_>>();
+    let mut singular = plain.clone();
+    for (p, x) in singular.iter_mut().enumerate() {
+        let column = p % n;
+        if column == n / 2 || column == n - 1 {
+            *x = T::ZERO;
+        }
+    }
+    let tiny = plain.iter().map(|x| x.scale(T::Real::SAFE_MIN)).collect::<Vec<_>>();
+    let mut strange = plain.clone();
+    strange[m * n / 2] = T::from_real(T::Real::from_f64(f64::NAN));
+    let mut infinite = plain.clone();
+    infinite[m * n / 3] = T::from_real(T::Real::from_f64(f64::INFINITY));
+    [plain, tied, singular, tiny, strange, infinite].concat()
+}
+
+/// Compares, and takes what is no finite number for equal to what is none.
+fn alike<T: Scalar>(a: &[T], b: &[T], size: usize, what: &str) {
+    let finite = |x: &[T]| -> Vec<T> {
+        x.iter().map(|x| if x.abs1().to_f64().is_finite() { *x } else { T::ZERO }).collect()
+    };
+    for (a, b) in a.iter().zip(b) {
+        let finite = [a, b].map(|x| x.abs1().to_f64().is_finite());
+        assert_eq!(finite[0], finite[1], "{what}: {a:?} {b:?}");
+    }
+    close(&finite(a), &finite(b), size, what);
+}
+
+fn lu<T: Scalar>() {
+    for (m, n) in ORDERS {
+        let (k, a) = (m.min(n), matrices::<T>(m, n));
+        let batch = a.len() / (m * n);
+        for (order, output) in [(Order::Row, Output::Permutation), (Order::Column, Output::Lapack)]
+        {
+            let others = if order == Order::Row { m } else { 1 };
+            let run = |level: Level, by_rows: bool| {
+                let mut found =
+                    (vec![T::ONE; a.len()], vec![7; k * batch], vec![7; others * batch]);
+                let lu = InOut { src: Some(&a[..]), dst: &mut found.0[..] };
+                let operands = (
+                    ItemsInOut::new("a", batch, &[m, n], lu).unwrap(),
+                    ItemsMut::new("pivots", batch, &[k], &mut found.1).unwrap(),
+                    ItemsMut::new("second", batch, &[others], &mut found.2).unwrap(),
+                );
+                if by_rows {
+                    level.run::<T, _>(batch, operands, &super::lu::Factor { m, n, order, output });
+                } else {
+                    level.run::<T, _>(batch, operands, &lanes::lu::Factor { m, n, order, output });
+                }
+                found
+            };
+            for level in levels::<T>() {
+                let (expected, found) = (run(level, false), run(level, true));
+                for (i, size) in (0..batch).map(|i| (i, m * n)) {
+                    let what = format!("{m}x{n}, {order:?}, matrix {i}, {level:?}");
+                    let of = |x: &[i32], width: usize| x[i * width..(i + 1) * width].to_vec();
+                    assert_eq!(of(&found.1, k), of(&expected.1, k), "{what}");
+                    assert_eq!(of(&found.2, others), of(&expected.2, others), "{what}");
+                    let of = i * size..(i + 1) * size;
+                    alike(&found.0[of.clone()], &expected.0[of], 10 * m.max(n), &what);
+                }
+            }
+        }
+    }
+}
+
+/// Well-conditioned triangles, one with a tiny and one with a zero diagonal.
+fn triangles<T: Scalar>(n: usize, batch: usize) -> Vec<T> {
+    let mut a = random::<T>(n * n * batch);
+    for (p, x) in a.iter_mut().enumerate() {
+        *x = x.unscale(T::Real::from_f64(n as f64));
+        if p % (n * n) % (n + 1) == 0 {
+            *x += T::from_real(T::Real::from_f64(2.0));
+        }
+    }
+    a[n * n..n * n * 2].iter_mut().for_each(|x| *x = x.scale(T::Real::SAFE_MIN));
+    a[2 * n * n + (n / 2) * (n + 1)] = T::ZERO;
+    a
+}
+
+fn systems<T: Scalar>() {
+    let batch = 5;
+    for (n, nrhs) in ORDERS {
+        let (a, b) = (triangles::<T>(n, batch), random::<T>(n * nrhs * batch));
+        let of = |k: usize| if k == 0 { Order::Row } else { Order::Column };
+        for case in 0..32 {
+            let uplo = if case & 1 == 0 { Uplo::Lower } else { Uplo::Upper };
+            let diag = if case & 2 == 0 { Diag::Unit } else { Diag::NonUnit };
+            let (conj, a_order, b_order) = (case & 4 != 0, of(case & 8), of(case & 16));
+            for level in levels::<T>() {
+                let what =
+                    format!("{n} {nrhs} {uplo:?} {diag:?} {a_order:?} {b_order:?} {level:?}");
+                let run = |by_rows: bool| {
+                    let mut x = b.clone();
+                    let operands = (
+                        Items::new("a", batch, &[n, n], &a).unwrap(),
+                        ItemsInOut::new("b", batch, &[n, nrhs], InOut { src: None, dst: &mut x })
+                            .unwrap(),
+                    );
+                    if by_rows {
+                        level.run::<T, _>(
+                            batch,
+                            operands,
+                            &super::substitution::Solve {
+                                uplo,
+                                diag,
+                                conj,
+                                n,
+                                nrhs,
+                                a_order,
+                                b_order,
+                            },
+                        );
+                    } else {
+                        level.run::<T, _>(
+                            batch,
+                            operands,
+                            &lanes::triangular::Solve {
+                                uplo,
+                                diag,
+                                conj,
+                                n,
+                                nrhs,
+                                a_order,
+                                b_order,
+                            },
+                        );
+                    }
+                    x
+                };
+                alike(&run(true), &run(false), n, &what);
+            }
+        }
+    }
+}
+
+/// Permutations with a row that is none.
+fn lu_systems<T: Scalar>() {
+    let batch = 4;
+    for (n, nrhs) in ORDERS {
+        let (lu, b) = (triangles::<T>(n, batch), random::<T>(n * nrhs * batch));
+        let row = |i: usize| i32::try_from((i * 7 + i / n) % n).unwrap();
+        let mut rows: Vec<i32> = (0..n * batch).map(row).collect();
+        (rows[0], rows[3 * n]) = (-1, i32::MAX);
+        for trans in [Trans::None, Trans::Transpose, Trans::ConjTranspose] {
+            for level in levels::<T>() {
+                let run = |by_rows: bool| {
+                    let mut x = vec![T::ONE; b.len()];
+                    let operands = (
+                        Items::new("lu", batch, &[n, n], &lu).unwrap(),
+                        Items::new("permutation", batch, &[n], &rows).unwrap(),
+                        Items::new("b", batch, &[n, nrhs], &b).unwrap(),
+                        ItemsMut::new("x", batch, &[n, nrhs], &mut x).unwrap(),
+                    );
+                    if by_rows {
+                        level.run::<T, _>(
+                            batch,
+                            operands,
+                            &super::lu_solve::Solve { trans, n, nrhs },
+                        );
+                    } else {
+                        let kernel = lanes::lu_solve::Solve { trans, n, nrhs };
+                        level.run::<T, _>(batch, operands, &kernel);
+                    }
+                    x
+                };
+                alike(&run(true), &run(false), n, &format!("{n} {nrhs} {trans:?} {level:?}"));
+            }
+        }
+    }
+}
