@@ -12,6 +12,7 @@ use super::{LANES, ROWS, Sides};
 use crate::Scalar;
 use crate::lanes::lu::Output;
 use crate::lanes::{Kernel, Lane, LaneReal, MAX_LANES, Order, Reg, Tile, Vector, transpose};
+use crate::simd::Ahead;
 
 /// The matrices that are factored together: while a step of one waits for its pivot, the processor
 /// works on that of another.
@@ -156,6 +157,8 @@ fn factor<S: Simd, T: Scalar, const HIGH: usize>(
     let lanes = T::Real::lanes::<S>();
     let count = dst.len() / (m * n);
     let mut zeros = [None; TOGETHER];
+    let mut next = Ahead::behind(src.unwrap_or(dst), dst.len(), m.min(n));
+    let mut target = Ahead::of(dst, m.min(n));
     // The compiler drops what no matrix of so many lanes needs.
     if lanes < LANES || HIGH * lanes > ROWS {
         return zeros;
@@ -174,6 +177,8 @@ fn factor<S: Simd, T: Scalar, const HIGH: usize>(
             sides.transpose_panel::<S, T>(simd, work.rows, work.panel, block, true);
         }
         for step in 0..steps {
+            next.next();
+            target.next();
             for (zero, scratch) in zeros.iter_mut().zip(&mut scratch[..count]) {
                 let mut work = scratch.work::<S, T, HIGH>();
                 let search = &mut work.search;
@@ -337,9 +342,18 @@ fn eliminate<S: Simd, T: Scalar, const HIGH: usize>(
         *l = X::<S, T>::choose(open, *l, X::<S, T>::from_real(zero));
     }
     for column in right.chunks_exact_mut(stride) {
-        let u = X::<S, T>::splat(simd, number::<S, T>(column, row / lanes, row % lanes));
+        let u = number::<S, T>(column, row / lanes, row % lanes);
+        let factor = X::<S, T>::splat(simd, u);
+        // Zero times NaN or infinity would spread to rows that are done.
+        let finite = u.abs1() <= T::Real::MAX;
         for (i, l) in l.iter().enumerate() {
-            X::<S, T>::load(simd, column, i).sub_mul(*l, u).store(column, i);
+            let before = X::<S, T>::load(simd, column, i);
+            let mut x = before.sub_mul(*l, factor);
+            if !finite {
+                let open = zero.less(Vector::from_reg(simd, search.limits[i]));
+                x = X::<S, T>::choose(open, x, before);
+            }
+            x.store(column, i);
         }
     }
     true

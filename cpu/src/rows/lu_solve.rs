@@ -3,10 +3,11 @@
 use lapax_core::{Items, ItemsMut};
 use pulp::Simd;
 
-use super::substitution::{Scratch, Triangle};
+use super::substitution::{Scratch, Triangle, pieces};
 use super::{Sides, read, write};
 use crate::lanes::{Kernel, Lane, LaneReal};
 use crate::scalar::nan;
+use crate::simd::Ahead;
 use crate::{Diag, Scalar, Trans, Uplo};
 
 /// Solves row-major systems of order n with nrhs right-hand sides.
@@ -74,9 +75,15 @@ impl Solve {
         let (row, column) = if forward { (n, 1) } else { (1, n) };
         let [first, second] =
             if forward { [Diag::Unit, Diag::NonUnit] } else { [Diag::NonUnit, Diag::Unit] };
+        let pieces = 2 * pieces(wide);
+        let mut ahead = [
+            Ahead::behind(a, n * n, pieces),
+            Ahead::behind(b, n * nrhs, pieces),
+            Ahead::of(x, pieces),
+        ];
         for (uplo, diag) in [(Uplo::Lower, first), (Uplo::Upper, second)] {
             let triangle = Triangle { uplo, diag, conj, n, a, row, column };
-            triangle.solve::<S>(simd, tile, wide, &mut scratch.divisors);
+            triangle.solve::<S>(simd, tile, wide, &mut scratch.divisors, &mut ahead);
         }
         if !forward {
             x.fill(nan());

@@ -8,7 +8,7 @@ use pulp::Simd;
 
 use super::Sides;
 use crate::lanes::{Kernel, Lane, LaneReal, MAX_LANES, Order, Reg, Tile};
-use crate::simd::Divisor;
+use crate::simd::{Ahead, Divisor};
 use crate::{Diag, Scalar, Uplo};
 
 /// The unknowns that are found, and taken from the other rows, at once.
@@ -71,10 +71,22 @@ impl<T: Scalar> Kernel<T, (Items<'_, T>, ItemsInOut<'_, T>)> for Solve {
             let one = i * n * nrhs..(i + 1) * n * nrhs;
             sides.read::<S, T>(simd, &src.unwrap_or(dst)[one.clone()], b_order, x);
             let triangle = Triangle { uplo, diag, conj, n, a, row, column };
-            triangle.solve::<S>(simd, x, sides.wide, &mut scratch.divisors);
+            let pieces = pieces(sides.wide);
+            let b = &src.unwrap_or(dst)[one.clone()];
+            let mut ahead = [
+                Ahead::behind(a, n * n, pieces),
+                Ahead::behind(b, n * nrhs, pieces),
+                Ahead::of(&dst[one.clone()], pieces),
+            ];
+            triangle.solve::<S>(simd, x, sides.wide, &mut scratch.divisors, &mut ahead);
             sides.write::<S, T>(simd, x, b_order, &scratch.in_order, &mut dst[one]);
         }
     }
+}
+
+/// How often a solve asks for memory ahead.
+pub(crate) fn pieces(wide: usize) -> usize {
+    wide.div_ceil(2)
 }
 
 /// A triangular matrix of order n: element (i, j) is `a[i * row + j * column]`.
@@ -97,6 +109,8 @@ impl<T: Scalar> Triangle<'_, T> {
     }
 
     /// X ← A⁻¹·X, where row i of X is the registers from `wide`·i on.
+    ///
+    /// It asks for a piece of `ahead` as often as [`pieces`] says.
     #[inline(always)]
     pub(crate) fn solve<S: Simd>(
         &self,
@@ -104,6 +118,7 @@ impl<T: Scalar> Triangle<'_, T> {
         x: &mut [Reg<S, T::Lane<S>>],
         wide: usize,
         divisors: &mut Vec<Divisor<T>>,
+        ahead: &mut [Ahead<T>],
     ) {
         divisors.clear();
         for k in 0..self.n {
@@ -116,10 +131,12 @@ impl<T: Scalar> Triangle<'_, T> {
         }
         let mut block = 0;
         while block + 1 < wide {
+            ahead.iter_mut().for_each(Ahead::next);
             self.solve_blocks::<S, 2>(simd, x, (wide, block), divisors);
             block += 2;
         }
         if block < wide {
+            ahead.iter_mut().for_each(Ahead::next);
             self.solve_blocks::<S, 1>(simd, x, (wide, block), divisors);
         }
     }

@@ -97,7 +97,7 @@ fn triangles<T: Scalar>(n: usize, batch: usize) -> Vec<T> {
     let mut a = random::<T>(n * n * batch);
     for (p, x) in a.iter_mut().enumerate() {
         *x = x.unscale(T::Real::from_f64(n as f64));
-        if p % (n * n) % (n + 1) == 0 {
+        if (p % (n * n)).is_multiple_of(n + 1) {
             *x += T::from_real(T::Real::from_f64(2.0));
         }
     }
