@@ -120,8 +120,8 @@ fn library(name: &'static str) -> Result<sys::CUlibrary, Error> {
 
 fn missing() -> Error {
     Error::unavailable(
-        "this build of lapax has no CUDA kernels, because no nvcc was found when it was built; \
-         install a wheel, or build with LAPAX_CUDA=require to see what is missing",
+        "this build of lapax has no CUDA kernels, because no nvcc that works was found when it was \
+         built; install a wheel, or build with LAPAX_CUDA=require to see what is missing",
     )
 }
 
