@@ -25,7 +25,9 @@ const LARGE: usize = 150;
 const LARGE_STRIDE: usize = 6;
 /// The order from which matrices are no longer put into vector lanes together, and a little more.
 const SMALL: usize = 33;
-/// Above that order the fast slice tries one of this many kinds, by turns.
+/// An order above it at which the SVD still goes through lanes.
+const LARGE_LANES: usize = 64;
+/// Above `SMALL` the fast slice tries one of this many kinds, by turns.
 const FAST_LARGE_STRIDE: usize = 3;
 /// Of the spectra the fast slice tries one of this many for an order, by turns.
 const FAST_STRIDE: usize = 5;
@@ -86,8 +88,8 @@ pub(crate) fn batches_of(
 /// through vector lanes together, of several.
 pub(crate) fn batches(size: usize) -> Vec<Vec<u64>> {
     match (is_full(), size) {
-        (_, ..=SMALL) => vec![vec![1], vec![2, 3, 4, 5, 6]],
-        (true, ..LARGE) => vec![vec![1, 2]],
+        (_, ..=SMALL) | (true, ..LARGE) => vec![vec![1], vec![2, 3, 4, 5, 6]],
+        (false, LARGE_LANES) => vec![vec![1, 2, 3, 4, 5]],
         _ => vec![vec![1]],
     }
 }
