@@ -49,7 +49,9 @@ def replace_functions() -> list[Callable[[], None]]:
         if stock is not None and ours is not None:
             rule = functools.partial(_rules.fused, primitive.name.removeprefix("lapax_"), whole)
             undo.append(private.replace_lowering(primitive, _rules.PLATFORM, rule, True))
-            undo.append(private.replace_linalg_function(name, functools.wraps(stock, updated=())(ours)))
+            # A custom_jvp keeps its rule among its attributes.
+            named = functools.wraps(stock, updated=())(ours)
+            undo.append(private.replace_linalg_function(name, named))
     return undo
 
 

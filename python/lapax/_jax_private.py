@@ -56,7 +56,7 @@ def linalg_function(name: str) -> Callable[..., Any] | None:
 def numpy_linalg_function(name: str) -> Callable[..., Any] | None:
     """A function of jax.numpy's linear algebra, None where it has none of that name.
 
-    0.8.0 – 0.12.0.1: `_slogdet_lu(a)`, a custom_jvp, which `slogdet` and `det` look up for each call.
+    0.8.0 – 0.12.0.1: `_slogdet_lu(a)`, a custom_jvp that `slogdet` and `det` look up for each call.
     """
     function: Callable[..., Any] | None = getattr(_numpy_linalg, name, None)
     return function

@@ -109,19 +109,21 @@ def test_mapped_right_hand_sides_are_columns_of_one_call():
 def test_determinants_of_singular_and_strange_matrices(dtype, n):
     a = operands(dtype, n=n, batch=(9,)).a.copy()
     a[1, :, n // 2] = 0
-    a[2] *= np.float32(1e-30)
-    a[3] *= np.float32(1e30)
+    a[2] *= np.float32(1e-15)
+    a[3] *= np.float32(1e15)
     a[4] = np.eye(n)[::-1]
     a[5, n - 1] = 0
     for function in (jnp.linalg.slogdet, jax.vmap(jnp.linalg.slogdet)):
         (ours, stock), (ours_log, stock_log) = both(function, a)
         assert_close(ours, stock, 100 * tolerance(dtype, n))
         np.testing.assert_allclose(ours_log, stock_log, rtol=1e-4, atol=1e-3)
-        assert ours[1] == 0 and np.isneginf(ours_log[1]) and np.isneginf(ours_log[5])
+        np.testing.assert_array_equal(ours[[1, 5]], 0)
+        np.testing.assert_array_equal(ours_log[[1, 5]], -np.inf)
     a[7, 0, 0] = np.nan
     with lapax.installed():
         signs, logs = jnp.linalg.slogdet(a)
-    assert np.isnan(logs[7]) and not np.isnan(logs[8]) and not np.isnan(signs[8])
+    np.testing.assert_array_equal(np.isnan(logs), np.arange(9) == 7)
+    assert not np.isnan(signs[8])
 
 
 @pytest.mark.parametrize(
