@@ -12,6 +12,7 @@ mod bidiagonalize;
 pub mod cholesky;
 mod columns;
 mod deflation;
+pub mod determinant;
 mod divide_and_conquer;
 pub mod eig;
 mod eigenvectors;

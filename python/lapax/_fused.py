@@ -2,7 +2,7 @@
 
 JAX builds them of several primitives, between which whole batches go through memory: the operand of
 a Cholesky factorisation is symmetrized before and its result masked after; the right-hand sides of
-a system are gathered before two triangular solves.
+a system are gathered before two triangular solves; of LU factors slogdet and det use the diagonal.
 
 What a target cannot serve, and other platforms, get JAX's own function, as does the derivative.
 """
@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -27,7 +28,12 @@ from lapax._table import ops
 
 _CHOLESKY = "cholesky"
 _LU_SOLVE = "_lu_solve_core"
-_stock = {name: private.linalg_function(name) for name in (_CHOLESKY, _LU_SOLVE)}
+_SLOGDET = "_slogdet_lu"
+_stock = {
+    _CHOLESKY: private.linalg_function(_CHOLESKY),
+    _LU_SOLVE: private.linalg_function(_LU_SOLVE),
+    _SLOGDET: private.numpy_linalg_function(_SLOGDET),
+}
 """JAX's functions, None where this JAX has none of the name."""
 
 
@@ -37,30 +43,41 @@ def replace_functions() -> list[Callable[[], None]]:
     for name, ours, primitive, whole in (
         (_CHOLESKY, _cholesky, _cholesky_p, _stock_cholesky),
         (_LU_SOLVE, _lu_solve, _lu_solve_p, _stock_lu_solve),
+        (_SLOGDET, _slogdet, _slogdet_p, _stock_slogdet),
     ):
         stock = _stock[name]
-        if stock is not None:
+        if stock is not None and ours is not None:
             rule = functools.partial(_rules.fused, primitive.name.removeprefix("lapax_"), whole)
             undo.append(private.replace_lowering(primitive, _rules.PLATFORM, rule, True))
-            undo.append(private.replace_linalg_function(name, functools.wraps(stock)(ours)))
+            # A custom_jvp keeps its rule among its attributes.
+            named = functools.wraps(stock, updated=())(ours)
+            undo.append(private.replace_linalg_function(name, named))
     return undo
 
 
 def _primitive(
-    op: str, ranks: Sequence[int], parameter: str, whole: Callable[..., Any]
+    op: str,
+    ranks: Sequence[int],
+    parameters: tuple[str, ...],
+    whole: Callable[..., Any],
+    results: Callable[[Any], list[tuple[tuple[int, ...], Any]]] | None = None,
 ) -> Primitive:
-    """A primitive whose one result is of the last operand's type and which computes as `whole`.
+    """A primitive that computes as `whole`; its one result is of the last operand's type.
 
     `ranks` are those of the operands of one matrix; batch dimensions lead, as for a target.
+    `results` says the shapes and dtypes of several, by the last operand.
     """
     primitive = Primitive(f"lapax_{op}")
+    primitive.multiple_results = results is not None
 
     def abstract(*avals: Any, **_: Any) -> Any:
         like = avals[-1]
         specs = private.batch_specs(primitive.name, avals, ranks)
-        return private.result_aval(like, like.shape, like.dtype, specs)
+        if results is None:
+            return private.result_aval(like, like.shape, like.dtype, specs)
+        return [private.result_aval(like, *result, specs) for result in results(like)]
 
-    compiled = jax.jit(primitive.bind, static_argnames=(parameter,))
+    compiled = jax.jit(primitive.bind, static_argnames=parameters)
 
     def run(*args: Any, **params: Any) -> Any:
         with jax.disable_jit(False):
@@ -68,7 +85,9 @@ def _primitive(
 
     primitive.def_impl(run)
     primitive.def_abstract_eval(abstract)
-    mlir.register_lowering(primitive, mlir.lower_fun(whole, multiple_results=False))
+    mlir.register_lowering(
+        primitive, mlir.lower_fun(whole, multiple_results=primitive.multiple_results)
+    )
     batching.fancy_primitive_batchers[primitive] = functools.partial(_batched, primitive)
     return primitive
 
@@ -77,9 +96,10 @@ def _batched(
     primitive: Primitive, axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any
 ) -> Any:
     """One call with a larger batch."""
-    if all(dim is None for dim in dims):
-        return primitive.bind(*args, **params), None
-    return primitive.bind(*in_front(axis, args, dims), **params), 0
+    mapped = any(dim is not None for dim in dims)
+    results = primitive.bind(*(in_front(axis, args, dims) if mapped else args), **params)
+    dim = 0 if mapped else None
+    return results, [dim] * len(results) if primitive.multiple_results else dim
 
 
 def _serves(op: str, ranks: Sequence[int], arrays: Sequence[jax.Array]) -> bool:
@@ -123,7 +143,7 @@ def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     return jax.jvp(functools.partial(_stock_cholesky, **params), primals, tangents)
 
 
-_cholesky_p = _primitive("cholesky", (2,), "symmetrize_input", _stock_cholesky)
+_cholesky_p = _primitive("cholesky", (2,), ("symmetrize_input",), _stock_cholesky)
 ad.primitive_jvps[_cholesky_p] = _cholesky_jvp
 
 
@@ -189,7 +209,42 @@ def _lu_solve_transpose(cotangent: Any, lu: Any, permutation: Any, b: Any, *, tr
     return None, None, _lu_solve_p.bind(lu, permutation, cotangent, trans=1 - trans)
 
 
-_lu_solve_p = _primitive("lu_solve", (2, 1, 2), "trans", _stock_lu_solve)
+_lu_solve_p = _primitive("lu_solve", (2, 1, 2), ("trans",), _stock_lu_solve)
 ad.primitive_jvps[_lu_solve_p] = _lu_solve_jvp
 ad.primitive_transposes[_lu_solve_p] = _lu_solve_transpose
 batching.fancy_primitive_batchers[_lu_solve_p] = _lu_solve_batched
+
+
+# Sign and logarithm of a determinant, whose derivative is that of JAX's function.
+
+
+def _slogdet_primal(a: Any) -> tuple[jax.Array, jax.Array]:
+    array = jnp.asarray(a)
+    if not _serves("slogdet", (2,), [array]):
+        return _stock_slogdet(array)
+    sign, logabs = _slogdet_p.bind(array)
+    return sign, logabs
+
+
+def _stock_slogdet(a: jax.Array) -> tuple[jax.Array, jax.Array]:
+    stock = _stock[_SLOGDET]
+    assert stock is not None
+    sign, logabs = stock(a)
+    return sign, logabs
+
+
+def _custom_slogdet() -> Callable[..., Any] | None:
+    """None where JAX's function has no rule of its own for the derivative."""
+    rule = private.jvp_rule(_stock[_SLOGDET])
+    if rule is None:
+        return None
+    function = jax.custom_jvp(_slogdet_primal)
+    function.defjvp(rule)
+    return function
+
+
+_slogdet = _custom_slogdet()
+_slogdet_p = _primitive(
+    "slogdet", (2,), (), _stock_slogdet,
+    lambda a: [(a.shape[:-2], a.dtype), (a.shape[:-2], np.finfo(a.dtype).dtype)],
+)  # fmt: skip

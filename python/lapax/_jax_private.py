@@ -22,6 +22,7 @@ from jax._src import ffi as _ffi
 from jax._src.export import _export
 from jax._src.interpreters import partial_eval as _partial_eval  # 0.8.0 – 0.12.0.1
 from jax._src.lax import linalg as _linalg  # 0.8.0 – 0.12.0.1; public minus geqrf_p, geqp3_p
+from jax._src.numpy import linalg as _numpy_linalg  # 0.8.0 – 0.12.0.1
 from jax.extend.core import Primitive
 from jax.extend.mlir import ir
 from jax.interpreters import batching, mlir
@@ -52,14 +53,30 @@ def linalg_function(name: str) -> Callable[..., Any] | None:
     return function
 
 
+def numpy_linalg_function(name: str) -> Callable[..., Any] | None:
+    """A function of jax.numpy's linear algebra, None where it has none of that name.
+
+    0.8.0 – 0.12.0.1: `_slogdet_lu(a)`, a custom_jvp that `slogdet` and `det` look up for each call.
+    """
+    function: Callable[..., Any] | None = getattr(_numpy_linalg, name, None)
+    return function
+
+
+def jvp_rule(function: Any) -> Callable[..., Any] | None:
+    """The rule of a custom_jvp; None of another function. 0.8.0 – 0.12.0.1: `custom_jvp.jvp`."""
+    rule: Callable[..., Any] | None = getattr(function, "jvp", None)
+    return rule
+
+
 def replace_linalg_function(name: str, function: Callable[..., Any]) -> Callable[[], None]:
     """Puts a function in place of one of JAX's; returns what undoes it."""
-    before = getattr(_linalg, name)
-    setattr(_linalg, name, function)
+    module = _linalg if hasattr(_linalg, name) else _numpy_linalg
+    before = getattr(module, name)
+    setattr(module, name, function)
 
     def undo() -> None:
-        if getattr(_linalg, name) is function:
-            setattr(_linalg, name, before)
+        if getattr(module, name) is function:
+            setattr(module, name, before)
 
     return undo
 

@@ -15,9 +15,12 @@ from lapax._lowering import is_static
 
 Attributes = Mapping[str, np.generic]
 
-_SMALL = 32
+_SMALL = 64
 """The rows and columns up to which a target works on rows as they lie, and up to which a copy of an
 operand takes a good part of the call's time."""
+
+_SMALL_QR = 32
+"""The same for QR."""
 
 
 def attributes(name: str, avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
@@ -48,7 +51,11 @@ def _lu_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
 
 
 def _qr(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
-    return None if params["pivoting"] or max(avals[0].shape[-2:]) > _SMALL else {}
+    return None if params["pivoting"] or max(avals[0].shape[-2:]) > _SMALL_QR else {}
+
+
+def _slogdet(_: Sequence[Any], __: Mapping[str, Any]) -> Attributes:
+    return {}
 
 
 def _tridiagonal_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
@@ -73,6 +80,7 @@ _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes |
     "lu": _lu,
     "lu_solve": _lu_solve,
     "qr": _qr,
+    "slogdet": _slogdet,
     "tridiagonal_solve": _tridiagonal_solve,
     "triangular_solve": _triangular_solve,
 }

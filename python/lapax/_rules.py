@@ -66,7 +66,7 @@ def row_major(
 
 def fused(op: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any) -> Sequence[Any]:
     """The row-major target that serves a whole function of JAX's, or that function."""
-    instead = mlir.lower_fun(stock, multiple_results=False)
+    instead = mlir.lower_fun(stock, multiple_results=len(ctx.avals_out) > 1)
     return _by_rows(op, instead, ctx, operands, params)
 
 

@@ -66,6 +66,10 @@ class LuResult(NamedTuple):
     pivots: Array
     permutation: Array
 
+class SlogdetResult(NamedTuple):
+    sign: Array
+    logabs: Array
+
 class PotrfResult(NamedTuple):
     factor: Array
     info: Array
@@ -155,6 +159,7 @@ class GesvdResult(NamedTuple):
 
 def getrf(a: ArrayLike) -> GetrfResult: ...
 def lu(a: ArrayLike) -> LuResult: ...
+def slogdet(a: ArrayLike) -> SlogdetResult: ...
 def lu_solve(
     lu: ArrayLike,
     permutation: ArrayLike,

@@ -1,6 +1,6 @@
 //! LU factorisation with partial pivoting: A = P·L·U, L unit lower trapezoidal, U upper.
 
-use lapax_core::Trans;
+use lapax_core::{Scalar, Trans};
 use lapax_cpu::lu;
 
 #[cfg(feature = "cuda")]
@@ -49,6 +49,21 @@ super::ops! { lu;
         dispatch!(
             lu::lu(call.batch, call.m, call.n, in_out(call.lu), pivots, permutation, threads)
         )
+    };
+    cuda = none;
+
+    /// Sign and logarithm of the absolute value of the determinant, det(A) = sign·exp(logabs).
+    ///
+    /// By LU factorisation; the factors are not kept. Of a singular matrix `sign` is 0 and `logabs`
+    /// −inf. NaN and inf propagate to `logabs`.
+    slogdet: Slogdet<T: Scalar> over [f32, f64, c32, c64], Row {
+        dims { n }
+        args { a: T [n, n] }
+        rets { sign: T [], logabs: T::Real [] }
+    }
+    cpu = any("lapax_slogdet"), |call, threads| {
+        let (sign, logabs) = (call.sign, call.logabs);
+        dispatch!(determinant::slogdet(call.batch, call.n, call.a, sign, logabs, threads))
     };
     cuda = none;
 

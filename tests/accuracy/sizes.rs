@@ -1,6 +1,7 @@
 //! Sizes: what is refused, what is empty, and the arithmetic of n = 33,000, whose square is more
 //! than 2³⁰ and whose workspaces hold more than 2³¹ bytes.
 
+use lapax_cpu::determinant::slogdet;
 use lapax_cpu::eig::{Eigen, geev};
 use lapax_cpu::eigh::{syevd, sytrd};
 use lapax_cpu::qr::{Factor, geqp3, geqrf, orgqr, ormqr, qr};
@@ -51,6 +52,7 @@ fn calls(batch: usize, m: usize, n: usize) -> Vec<(&'static str, Result<(), Erro
         ("gtsv", gtsv(batch, m, n, diagonals, none(), &mut [], s)),
         ("lu", lu::lu(batch, m, n, none::<f64>(), &mut [], &mut [], s)),
         ("lu_solve", lu::lu_solve::<f64>(trans, batch, n, m, &[], &[], &[], &mut [], s)),
+        ("slogdet", slogdet::<f64>(batch, n, &[], &mut [], &mut [], s)),
         ("cholesky", cholesky::cholesky(true, batch, n, none::<f64>(), s)),
         ("qr", qr::<f64>(batch, (m, n, t), &[], &mut [], &mut [], s)),
         ("tridiagonal_solve", tridiagonal_solve::<f64>(batch, m, n, [&[]; 3], &[], &mut [], s)),

@@ -30,6 +30,8 @@ FUNCTIONS = {
     "not_symmetric": lambda o: jnp.linalg.cholesky(o.s + 0.1 * o.a),
     "solve": lambda o: jnp.linalg.solve(o.a, o.b),
     "inv": lambda o: jnp.linalg.inv(o.a),
+    "slogdet": lambda o: jnp.stack(jnp.linalg.slogdet(o.a)),
+    "det": lambda o: jnp.linalg.det(o.a),
     "lu_solve": functools.partial(solve_with, 0),
     "lu_solve_transposed": functools.partial(solve_with, 1),
     "lu_solve_adjoint": functools.partial(solve_with, 2),
@@ -76,7 +78,7 @@ def test_not_definite_is_nan_below_the_diagonal():
         np.testing.assert_array_equal(ours, stock)
 
 
-@pytest.mark.parametrize("name", ["cholesky", "solve", "inv", "lu_solve_transposed"])
+@pytest.mark.parametrize("name", ["cholesky", "solve", "inv", "slogdet", "lu_solve_transposed"])
 def test_eager_and_mapped(name):
     function = FUNCTIONS[name]
     o = jax.tree.map(jnp.asarray, operands(F32, n=4, batch=(3, 2)))
@@ -102,12 +104,36 @@ def test_mapped_right_hand_sides_are_columns_of_one_call():
     assert "tensor<3x4x2xf32>) -> tensor<3x4x2xf32>" in text, "one system with two columns"
 
 
+@pytest.mark.parametrize("n", [1, 2, 5, 17, 40, 70])
+@pytest.mark.parametrize("dtype", [F32, C64])
+def test_determinants_of_singular_and_strange_matrices(dtype, n):
+    a = operands(dtype, n=n, batch=(9,)).a.copy()
+    a[1, :, n // 2] = 0
+    a[2] *= np.float32(1e-15)
+    a[3] *= np.float32(1e15)
+    a[4] = np.eye(n)[::-1]
+    a[5, n - 1] = 0
+    for function in (jnp.linalg.slogdet, jax.vmap(jnp.linalg.slogdet)):
+        (ours, stock), (ours_log, stock_log) = both(function, a)
+        assert_close(ours, stock, 100 * tolerance(dtype, n))
+        np.testing.assert_allclose(ours_log, stock_log, rtol=1e-4, atol=1e-3)
+        np.testing.assert_array_equal(ours[[1, 5]], 0)
+        np.testing.assert_array_equal(ours_log[[1, 5]], -np.inf)
+    a[7, 0, 0] = np.nan
+    with lapax.installed():
+        signs, logs = jnp.linalg.slogdet(a)
+    np.testing.assert_array_equal(np.isnan(logs), np.arange(9) == 7)
+    assert not np.isnan(signs[8])
+
+
 @pytest.mark.parametrize(
     ("name", "calls"),
     [
         ("cholesky", ["lapax.lapax_cholesky"]),
         ("solve", ["lapax.lapax_lu", "lapax.lapax_lu_solve"]),
         ("inv", ["lapax.lapax_lu", "lapax.lapax_lu_solve"]),
+        ("slogdet", ["lapax.lapax_slogdet"]),
+        ("det", ["lapax.lapax_slogdet"]),
     ],
 )
 def test_calls(name, calls):

@@ -140,7 +140,7 @@ fn integers<S: Simd, R: LaneReal>(
 ///
 /// `found` becomes the row swapped with each row, and the rows of A in the order of P·A.
 #[inline(always)]
-fn factor<S: Simd, X: Lane<S>>(
+pub(super) fn factor<S: Simd, X: Lane<S>>(
     simd: S,
     tile: &mut [Reg<S, X>],
     rows: &[X::Real],

@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 #![allow(clippy::cast_precision_loss, reason = "sizes here are small")]
 
-use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Serial};
+use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Scalar as _, Serial};
 
 use super::tests::{BATCHES, Level, ORDERS, close, for_each_scalar, random};
 use crate::{Real, Scalar, Trans, row_major};
 
-for_each_scalar!(lu, lu_solve, cholesky, qr, tridiagonal);
+for_each_scalar!(lu, slogdet, lu_solve, cholesky, qr, tridiagonal);
 
 /// Compares, and takes NaN for equal to NaN.
 fn alike<T: Scalar>(a: &[T], b: &[T], size: usize, what: &str) {
@@ -45,6 +45,49 @@ fn lu<T: Scalar>() {
             level.run::<T, _>(batch, operands, &super::lu::Factor { m, n, order, output });
             assert_eq!((&found.1, &found.2), (&expected.1, &expected.2), "{what}");
             close(&found.0, &expected.0, m.max(n), &what);
+        }
+    }
+}
+
+/// Some matrices are tiny, large, singular or not finite.
+fn slogdet<T: Scalar>() {
+    for (n, batch) in ORDERS.into_iter().flat_map(|(n, _)| BATCHES.map(|b| (n, b))) {
+        let mut a = random::<T>(n * n * batch);
+        if batch > 7 {
+            let factor = |x: f64| T::Real::from_f64(x);
+            a[n * n..2 * n * n].iter_mut().for_each(|x| *x = x.scale(factor(1e-38)));
+            a[2 * n * n..3 * n * n].iter_mut().for_each(|x| *x = x.scale(factor(1e30)));
+            a[3 * n * n..3 * n * n + n].fill(T::ZERO);
+            a[4 * n * n] = T::from_real(factor(f64::NAN));
+        }
+        let mut expected = (vec![T::ONE; batch], vec![T::Real::ZERO; batch]);
+        let getrf = crate::lu::getrf;
+        let (sign, logabs) = (&mut expected.0, &mut expected.1);
+        crate::determinant::by_factors(getrf, batch, n, &a, sign, logabs, &Serial).unwrap();
+        for level in Level::available() {
+            let what = format!("{n}, batch {batch}, {level:?}");
+            let mut found = (vec![T::ONE; batch], vec![T::Real::ZERO; batch]);
+            let operands = (
+                Items::new("a", batch, &[n, n], &a).unwrap(),
+                ItemsMut::new("sign", batch, &[], &mut found.0).unwrap(),
+                ItemsMut::new("logabs", batch, &[], &mut found.1).unwrap(),
+            );
+            level.run::<T, _>(batch, operands, &super::determinant::Find { n });
+            for (i, (found, expected)) in found.1.iter().zip(&expected.1).enumerate() {
+                let (found, expected) = (found.to_f64(), expected.to_f64());
+                let limit = 1e4 * T::Real::EPSILON.to_f64() * (n as f64 + expected.abs());
+                let same = found == expected || (found.is_nan() && expected.is_nan());
+                assert!(
+                    same || f64::abs(found - expected) < limit,
+                    "{what}: {i}: {found} {expected}"
+                );
+                assert!(batch <= 7 || i != 3 || found == f64::NEG_INFINITY, "{what}: {found}");
+                assert!(batch <= 7 || i != 4 || found.is_nan(), "{what}: {found}");
+            }
+            if batch > 7 {
+                (found.0[4], expected.0[4]) = (T::ONE, T::ONE);
+            }
+            alike(&found.0, &expected.0, 100 * n, &what);
         }
     }
 }

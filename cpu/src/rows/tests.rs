@@ -25,8 +25,9 @@ fn levels<T: Scalar>() -> impl Iterator<Item = Level> {
 /// infinity.
 fn matrices<T: Scalar>(m: usize, n: usize) -> Vec<T> {
     let plain = random::<T>(m * n);
-    let number = |x: f64| T::from_real(T::Real::from_f64(x));
-    let tied = (0..m * n).map(|p| number(((p * 7 + p / 5) % 3) as f64 - 1.0)).collect::<Vec<_>>();
+    // Every column of every step has one size alone, and nothing is rounded.
+    let smaller = |p: usize| T::Real::from_f64(((p / n).min(p % n) + 1) as f64);
+    let tied = (0..m * n).map(|p| T::from_real(smaller(p))).collect::<Vec<_>>();
     let mut singular = plain.clone();
     for (p, x) in singular.iter_mut().enumerate() {
         let column = p % n;

@@ -84,8 +84,8 @@ def copying(sources: Sequence[np.ndarray[Any, Any]]) -> Program:
 def take_turns(programs: Sequence[Program], seconds: float) -> list[list[float]]:
     """Times of each program: A, B, C, A, B, C, … for about `seconds`.
 
-    Each turn starts when the threads of the one before are at rest, and runs once untimed, so that no
-    program pays for what another left in the caches.
+    Each turn starts when the threads of the one before are at rest, and runs once untimed, so that
+    no program pays for what another left in the caches.
     """
     fewest, most = ROUNDS
     times: list[list[float]] = [[] for _ in programs]

@@ -89,6 +89,30 @@ def _lu_solve_flops(size: Size, _: Attrs) -> float:
     return 2 * size.m**2 * size.n
 
 
+# slogdet: det(A) = sign·exp(logabs). LU is the determinant of A + E, ‖E‖ ≤ c·n·ε·‖A‖, hence
+# |Δ log|det|| and |Δ sign| ≤ c·n·ε·‖A‖·‖A⁻¹‖, beside the rounding of logabs itself.
+
+
+def _slogdet_inputs(
+    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, _: Attrs
+) -> tuple[Array, ...]:
+    return (normal(rng, dtype, (*size.batch, size.m, size.m)),)
+
+
+def _slogdet_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    (a,), (sign, logabs) = args, rets
+    n = a.shape[-1]
+    exact = np.linalg.slogdet(wide(a))
+    condition = norm(wide(a)) * norm(np.linalg.inv(wide(a))) if n else np.zeros(sign.shape)
+    scale = max(n, 1) * roundoff(a) * (condition + np.abs(exact.logabsdet) + 1)
+    error = np.abs(wide(sign) - exact.sign) + np.abs(logabs - exact.logabsdet)
+    return np.asarray(error / scale)
+
+
+def _slogdet_flops(size: Size, _: Attrs) -> float:
+    return 2 * size.m**3 / 3
+
+
 # lu_pivots_to_permutation: swaps i ↔ pivots[i] in order, 0-based, on the identity of length p = m.
 
 
@@ -119,6 +143,7 @@ CHECKS = {
     "getrf": Check(_getrf_inputs, _getrf_ratios, _getrf_flops, rectangular=True),
     "lu": Check(_getrf_inputs, _lu_ratios, _getrf_flops, rectangular=True),
     "lu_solve": Check(_lu_solve_inputs, _lu_solve_ratios, _lu_solve_flops, rectangular=True),
+    "slogdet": Check(_slogdet_inputs, _slogdet_ratios, _slogdet_flops),
     "lu_pivots_to_permutation": Check(
         _permutation_inputs,
         _permutation_ratios,

@@ -1,0 +1,164 @@
+//! Determinants, as sign and logarithm, from LU factors that are not kept.
+
+use std::sync::{Mutex, PoisonError};
+
+use lapax_core::{Items, ItemsMut, Scalar as _, for_each_part, index_fits_i32};
+use lapax_cpu_macros::per_scalar;
+
+use crate::lanes::{self, for_each_group};
+use crate::lu::{LANES_ORDER, getrf};
+use crate::row_major::Getrf;
+use crate::scalar::nanoseconds;
+use crate::{Error, InOut, Real as _, Scalar, Serial, Threads};
+
+/// The matrices that are factored with one call where they do not go through lanes.
+const TOGETHER: usize = 8;
+
+/// The sign and the logarithm of the absolute value of the determinant of each n × n matrix of a batch.
+///
+/// det(A) = `sign`·exp(`logabs`), |`sign`| = 1; of a singular matrix `sign` is 0 and `logabs` −∞. By rows
+/// or by columns, a matrix has the same determinant. The product of the pivots' sizes is kept as a
+/// number from 1 to 2 and a power of two, so that neither overflows, and only one logarithm is
+/// taken. NaN and infinity propagate to `logabs`; the sign of a real matrix is then that of the
+/// pivots which have one.
+///
+/// # Errors
+/// Where n exceeds `i32`, in which pivots are counted, or a slice has another length than the
+/// dimensions say.
+#[per_scalar]
+pub fn slogdet<T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: &[T],
+    sign: &mut [T],
+    logabs: &mut [T::Real],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    if !lanes::pay(batch, n, LANES_ORDER) {
+        return by_factors(getrf, batch, n, a, sign, logabs, threads);
+    }
+    let operands = (
+        Items::new("a", batch, &[n, n], a)?,
+        ItemsMut::new("sign", batch, &[], sign)?,
+        ItemsMut::new("logabs", batch, &[], logabs)?,
+    );
+    let time = nanoseconds::<T>(n * n * n / 3);
+    for_each_group::<T, _>(batch, operands, time, threads, &lanes::determinant::Find { n });
+    Ok(())
+}
+
+/// [`slogdet`] by a routine for the factors, which is called from all `threads`.
+pub(crate) fn by_factors<T: Scalar>(
+    getrf: Getrf<T>,
+    batch: usize,
+    n: usize,
+    a: &[T],
+    sign: &mut [T],
+    logabs: &mut [T::Real],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    index_fits_i32("n", n)?;
+    let operands = (
+        Items::new("a", batch, &[n, n], a)?,
+        ItemsMut::new("sign", batch, &[], sign)?,
+        ItemsMut::new("logabs", batch, &[], logabs)?,
+    );
+    let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n) / 3);
+    let failure = Mutex::new(None);
+    for_each_part(batch, TOGETHER, operands, time, threads, |(a, sign, logabs), items| {
+        let together = items.min(TOGETHER);
+        let mut factors = vec![T::ZERO; n * n * together];
+        let (mut pivots, mut info) = (vec![0; n * together], vec![0; together]);
+        let signs = sign.into_data().chunks_mut(together);
+        let groups = signs.zip(logabs.into_data().chunks_mut(together)).enumerate();
+        for (group, (sign, logabs)) in groups {
+            let (count, from) = (sign.len(), group * together * n * n);
+            let src = Some(&a.data()[from..from + count * n * n]);
+            let lu = InOut { src, dst: &mut factors[..count * n * n] };
+            let (pivots, info) = (&mut pivots[..count * n], &mut info[..count]);
+            if let Err(error) = getrf(count, n, n, lu, pivots, info, &Serial) {
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            }
+            for (i, (sign, logabs)) in sign.iter_mut().zip(logabs).enumerate() {
+                let mut product = Product::new();
+                (0..n).for_each(|j| product.take(factors[(i * n + j) * n + j]));
+                let swaps = (1..).zip(&pivots[i * n..(i + 1) * n]);
+                let odd = swaps.filter(|(row, pivot)| row != *pivot).count() % 2 == 1;
+                (*sign, *logabs) = product.result(odd);
+            }
+        }
+    });
+    let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failure.map_or(Ok(()), Err)
+}
+
+/// A product of pivots.
+pub(crate) struct Product<T> {
+    sign: T,
+    singular: bool,
+    /// From 1 to 2.
+    fraction: f64,
+    exponent: i64,
+    /// The sum of the logarithms of what has no fraction: 0, NaN or infinity.
+    rest: f64,
+}
+
+impl<T: Scalar> Product<T> {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Self { sign: T::ONE, singular: false, fraction: 1.0, exponent: 0, rest: 0.0 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn take(&mut self, pivot: T) {
+        /// Of the power of two that makes any number a normal one.
+        const SHIFT: i64 = 64;
+        let size = pivot.abs();
+        if pivot == T::ZERO {
+            self.singular = true;
+            return;
+        }
+        if T::IS_COMPLEX {
+            self.sign *= pivot.unscale(size);
+        } else if pivot.re() < T::Real::ZERO {
+            self.sign = -self.sign;
+        }
+        let mut size = size.to_f64();
+        if !(f64::MIN_POSITIVE..=f64::MAX).contains(&size) {
+            if size > 0.0 && size < f64::MIN_POSITIVE {
+                // 2⁶⁴.
+                size *= 18_446_744_073_709_551_616.0;
+                self.exponent -= SHIFT;
+            } else {
+                self.rest += size.ln();
+                return;
+            }
+        }
+        let (fraction, exponent) = split(self.fraction * split(size).0);
+        self.fraction = fraction;
+        self.exponent += split(size).1 + exponent;
+    }
+
+    /// Sign and logarithm, of the determinant of a matrix with so many swaps of rows.
+    #[inline(always)]
+    pub(crate) fn result(self, odd: bool) -> (T, T::Real) {
+        #[allow(clippy::cast_precision_loss, reason = "a sum of fewer than 2³² exponents")]
+        let power = self.exponent as f64 * std::f64::consts::LN_2;
+        if self.singular {
+            return (T::ZERO, T::Real::from_f64(f64::NEG_INFINITY));
+        }
+        let logabs = T::Real::from_f64(self.fraction.ln() + power + self.rest);
+        (if odd { -self.sign } else { self.sign }, logabs)
+    }
+}
+
+/// A normal number as a number from 1 to 2 and the exponent of a power of two.
+#[inline(always)]
+fn split(x: f64) -> (f64, i64) {
+    const FRACTION: u64 = (1 << 52) - 1;
+    const ONE: u64 = 1023 << 52;
+    let bits = x.to_bits();
+    #[allow(clippy::cast_possible_wrap, reason = "eleven bits")]
+    let exponent = (bits >> 52) as i64 - 1023;
+    (f64::from_bits((bits & FRACTION) | ONE), exponent)
+}

@@ -1,0 +1,88 @@
+//! Determinants, as sign and logarithm, with one small matrix in each lane.
+
+use lapax_core::{Items, ItemsMut};
+use pulp::Simd;
+
+use super::lu::factor;
+use super::tile::pack;
+use super::{Kernel, Lane, LaneReal, MAX_LANES, Order, Shape, Tile};
+use crate::Scalar;
+use crate::determinant::Product;
+
+/// Finds those of a group.
+pub(crate) struct Find {
+    pub(crate) n: usize,
+}
+
+/// What one thread reuses.
+pub(crate) struct Scratch<R> {
+    a: Tile<R>,
+    swaps: Tile<R>,
+    permutation: Tile<R>,
+    /// The row numbers, as reals.
+    rows: Vec<R>,
+}
+
+type Operands<'a, T> =
+    (Items<'a, T>, ItemsMut<'a, T>, ItemsMut<'a, <T as lapax_core::Scalar>::Real>);
+
+impl<T: Scalar> Kernel<T, Operands<'_, T>> for Find {
+    type Scratch = Scratch<T::Real>;
+
+    fn scratch(&self, lanes: usize) -> Scratch<T::Real> {
+        let n = self.n;
+        Scratch {
+            a: Tile::new::<T>(n * n, lanes),
+            swaps: Tile::new::<T::Real>(n, lanes),
+            permutation: Tile::new::<T::Real>(n, lanes),
+            rows: (0..=n).map(super::row).collect(),
+        }
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        scratch: &mut Scratch<T::Real>,
+        group: Operands<'_, T>,
+        count: usize,
+    ) {
+        // Loops over constants are unrolled, which keeps a small tile in registers.
+        match self.n {
+            4 => find::<S, T>(simd, scratch, group, count, 4),
+            n => find::<S, T>(simd, scratch, group, count, n),
+        }
+    }
+}
+
+#[inline(always)]
+fn find<S: Simd, T: Scalar>(
+    simd: S,
+    scratch: &mut Scratch<T::Real>,
+    (a, sign, logabs): Operands<'_, T>,
+    count: usize,
+    n: usize,
+) {
+    let Scratch { a: tile, swaps, permutation, rows } = scratch;
+    let (tile, swaps) = (tile.registers::<S>(), swaps.registers::<S>());
+    let permutation = permutation.registers::<S>();
+    // The transpose has the same determinant, and is read without transposing.
+    pack(simd, a.data(), count, Shape { m: n, n, order: Order::Column }, tile);
+    factor::<S, T::Lane<S>>(simd, tile, rows, (&mut *swaps, permutation), (n, n));
+    let mut products: [Product<T>; MAX_LANES] = std::array::from_fn(|_| Product::new());
+    let mut odd = [false; MAX_LANES];
+    for j in 0..n {
+        let mut pivots = [T::ZERO; MAX_LANES];
+        T::Lane::<S>::load(simd, tile, j * n + j).write(&mut pivots);
+        let mut partners = [rows[0]; MAX_LANES];
+        T::Real::registers::<S>(&mut partners).0[0] = swaps[j];
+        for lane in 0..count {
+            products[lane].take(pivots[lane]);
+            odd[lane] ^= partners[lane] != rows[j];
+        }
+    }
+    let results = sign.into_data().iter_mut().zip(logabs.into_data());
+    for ((product, odd), (sign, logabs)) in products.into_iter().zip(odd).zip(results) {
+        (*sign, *logabs) = product.result(odd);
+    }
+}
