@@ -14,9 +14,7 @@ use crate::eigenvectors::{Which, eigenvectors, width};
 use crate::lanes::eig::{Finish, Form, Results};
 use crate::lanes::{self, for_each_group};
 use crate::scalar::{is_single, nan, narrow, widen};
-use crate::schur::{
-    self, DOUBLE_ORDER, Eigenvalues, LANES_ORDER, cost, eigenvalues, lanes_cost, schur_form,
-};
+use crate::schur::{self, Eigenvalues, LANES_ORDER, cost, eigenvalues, lanes_cost, schur_form};
 use crate::{Error, Scalar, Threads, Vectors};
 
 /// The results of [`geev`].
@@ -65,7 +63,7 @@ pub fn geev<T: Scalar>(
     if lanes::pay(batch, n, LANES_ORDER) {
         let kernel = lanes::eig::Decompose { n, vectors: any, finish: double };
         for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
-    } else if is_single::<T>() && n <= DOUBLE_ORDER {
+    } else if is_single::<T>() && n <= LANES_ORDER {
         let cost = cost::<T::Double>(n);
         for_each(batch, operands, cost, threads, double, |scratch, (a, w, wi, vl, vr, info)| {
             info[0] = scratch.single(a, ([w, wi], [vl, vr]));
