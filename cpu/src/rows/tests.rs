@@ -23,10 +23,11 @@ fn levels<T: Scalar>() -> impl Iterator<Item = Level> {
 
 /// Matrices with nothing special, with ties, with zero columns, with tiny numbers, with NaN and
 /// infinity.
-fn matrices<T: Scalar>(m: usize, n: usize) -> Vec<T> {
+fn matrices<T: Scalar>(m: usize, n: usize, order: Order) -> Vec<T> {
     let plain = random::<T>(m * n);
     // Every column of every step has one size alone, and nothing is rounded.
-    let smaller = |p: usize| T::Real::from_f64(((p / n).min(p % n) + 1) as f64);
+    let width = if order == Order::Row { n } else { m };
+    let smaller = |p: usize| T::Real::from_f64(((p / width).min(p % width) + 1) as f64);
     let tied = (0..m * n).map(|p| T::from_real(smaller(p))).collect::<Vec<_>>();
     let mut singular = plain.clone();
     for (p, x) in singular.iter_mut().enumerate() {
@@ -57,10 +58,11 @@ fn alike<T: Scalar>(a: &[T], b: &[T], size: usize, what: &str) {
 
 fn lu<T: Scalar>() {
     for (m, n) in ORDERS {
-        let (k, a) = (m.min(n), matrices::<T>(m, n));
-        let batch = a.len() / (m * n);
+        let k = m.min(n);
         for (order, output) in [(Order::Row, Output::Permutation), (Order::Column, Output::Lapack)]
         {
+            let a = matrices::<T>(m, n, order);
+            let batch = a.len() / (m * n);
             let others = if order == Order::Row { m } else { 1 };
             let run = |level: Level, by_rows: bool| {
                 let mut found =
