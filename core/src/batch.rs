@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::threads::Threads;
+use crate::threads::{Serial, Threads};
 
 /// The operands of a batch, cut into one item per matrix.
 ///
@@ -22,6 +22,10 @@ pub trait Batched: Send + Sized {
 
     /// Removes and returns the first item.
     fn take(&mut self) -> Self::Item;
+
+    /// Calls `each` with the start and the bytes of the memory of the first `count` items in each
+    /// operand, or of as many as there are.
+    fn memory(&self, count: usize, each: &mut impl FnMut(*const u8, usize));
 }
 
 /// Calls `kernel` once for each of `batch` items.
@@ -86,6 +90,21 @@ pub fn for_each_part<B: Batched>(
     });
 }
 
+/// Calls `kernel` once for each of `batch` items that are work for several threads each, with those it
+/// may use: a few items take them all, one after another; of many each has one.
+pub fn for_each_large<B: Batched>(
+    batch: usize,
+    mut operands: B,
+    threads: &dyn Threads,
+    kernel: impl Fn(B::Item, &dyn Threads) + Sync,
+) {
+    if batch >= threads.count() {
+        for_each(batch, operands, usize::MAX, threads, || (), |(), item| kernel(item, &Serial));
+    } else if operands.writes() {
+        (0..batch).for_each(|_| kernel(operands.take(), threads));
+    }
+}
+
 /// How many pieces a batch is cut into; 1 keeps it on the calling thread.
 pub fn chunks(batch: usize, nanoseconds: usize, threads: usize) -> usize {
     /// Below this much work in all, a call stays on its thread: to wake XLA's pool and wait for it
@@ -124,6 +143,12 @@ macro_rules! tuple {
             fn take(&mut self) -> Self::Item {
                 let ($($operand,)+) = self;
                 ($($operand.take(),)+)
+            }
+
+            #[inline(always)]
+            fn memory(&self, count: usize, each: &mut impl FnMut(*const u8, usize)) {
+                let ($($operand,)+) = self;
+                $($operand.memory(count, each);)+
             }
         }
     };

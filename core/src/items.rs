@@ -132,6 +132,11 @@ impl<'a, T: Sync> Batched for Items<'a, T> {
         self.data = rest;
         item
     }
+
+    #[inline(always)]
+    fn memory(&self, count: usize, each: &mut impl FnMut(*const u8, usize)) {
+        of(self.data, count * self.length, each);
+    }
 }
 
 impl<'a, T: Send> Batched for ItemsMut<'a, T> {
@@ -151,6 +156,11 @@ impl<'a, T: Send> Batched for ItemsMut<'a, T> {
         let (item, rest) = std::mem::take(&mut self.data).split_at_mut(self.length);
         self.data = rest;
         item
+    }
+
+    #[inline(always)]
+    fn memory(&self, count: usize, each: &mut impl FnMut(*const u8, usize)) {
+        of(self.data, count * self.length, each);
     }
 }
 
@@ -178,6 +188,20 @@ impl<'a, T: Copy + Send + Sync> Batched for ItemsInOut<'a, T> {
         }
         item
     }
+
+    #[inline(always)]
+    fn memory(&self, count: usize, each: &mut impl FnMut(*const u8, usize)) {
+        if let Some(src) = self.src {
+            of(src, count * self.length, each);
+        }
+        of(self.dst, count * self.length, each);
+    }
+}
+
+/// Calls `each` with the first `count` elements of a slice.
+#[inline(always)]
+fn of<T>(data: &[T], count: usize, each: &mut impl FnMut(*const u8, usize)) {
+    each(data.as_ptr().cast(), count.min(data.len()) * size_of::<T>());
 }
 
 #[cfg(test)]

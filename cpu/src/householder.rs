@@ -202,6 +202,12 @@ impl<T: Scalar> BlockScratch<T> {
         }
         Block { v, t: MatRef::from_column_major_slice(t, k, k), w: &mut self.w }
     }
+
+    /// V and T of the last block made, of k reflectors on m rows.
+    pub(crate) fn made(&self, m: usize, k: usize) -> (MatRef<'_, T>, MatRef<'_, T>) {
+        let v = MatRef::from_column_major_slice(&self.v[..m * k], m, k);
+        (v, MatRef::from_column_major_slice(&self.t[..k * k], k, k))
+    }
 }
 
 /// Q = H₁⋯H_k = I − V·T·Vᴴ; V has its ones and zeros written out, and T its zeros.
@@ -212,7 +218,12 @@ pub(crate) struct Block<'a, T> {
     w: &'a mut [T],
 }
 
-impl<T: Scalar> Block<'_, T> {
+impl<'a, T: Scalar> Block<'a, T> {
+    /// With memory for two k × n matrices, where C has n columns, or rows on the left of Q.
+    pub(crate) fn new(v: MatRef<'a, T>, t: MatRef<'a, T>, w: &'a mut [T]) -> Self {
+        Self { v, t, w }
+    }
+
     /// C ← Q·C or Qᴴ·C.
     pub(crate) fn apply_left(&mut self, factor: Factor, c: MatMut<'_, T>) {
         let (k, n) = (self.v.ncols(), c.ncols());

@@ -28,6 +28,7 @@ pub mod lapack;
 pub mod lu;
 mod multishift;
 mod normal_range;
+mod panels;
 mod pivoted_panel;
 mod pivoted_qr;
 #[cfg(test)]
@@ -44,6 +45,7 @@ mod shifted;
 mod simd;
 mod single_shift;
 mod small_qr;
+pub mod solve;
 pub mod sparse;
 mod sparse_row;
 mod sparse_scalar;
@@ -51,6 +53,11 @@ mod standard;
 mod substitution;
 pub mod svd;
 mod tall_svd;
+mod tiled_cholesky;
+mod tiled_lu;
+mod tiled_qr;
+#[cfg(test)]
+mod tiled_tests;
 pub mod triangular;
 pub mod tridiagonal;
 mod tridiagonalize;

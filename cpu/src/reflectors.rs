@@ -1,17 +1,18 @@
 //! Q = H₁·H₂⋯H_t from stored reflectors: its columns, and products of it with a matrix.
 
 use faer::{MatMut, MatRef};
-use lapax_core::{Items, ItemsInOut, for_each};
+use lapax_core::{Items, ItemsInOut, for_each, for_each_large};
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::columns::{TOGETHER, reflect_columns};
 use crate::householder::{BlockScratch, Factor};
 use crate::lanes::{self, Order, for_each_group};
-use crate::qr::{LANES_ORDER, PACKED, TINY, WIDTH, one_by_one};
+use crate::qr::{LANES_ORDER, PACKED, TILED_ORDER, TINY, WIDTH, one_by_one};
 use crate::scalar::nanoseconds;
 use crate::simd::sub_scaled;
 use crate::small_qr::GeneratePacked;
+use crate::tiled_qr::{generate_tiled, multiply_tiled};
 use crate::{Error, InOut, Scalar, Side, Threads};
 
 /// The number of reflectors, and of columns or rows to apply them to, that are too few for a block.
@@ -44,6 +45,12 @@ pub fn orgqr<T: Scalar>(
     if lanes::pay(batch, m, LANES_ORDER) {
         let kernel = lanes::qr::Form { m, n, t, order: Order::Column };
         for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        return Ok(());
+    }
+    if t > TILED_ORDER {
+        for_each_large(batch, operands, threads, |(a, tau), threads| {
+            generate_tiled(a, m, tau, threads);
+        });
         return Ok(());
     }
     let arch = Arch::new();
@@ -96,6 +103,12 @@ pub fn ormqr<T: Scalar>(
         let from_right = side == Side::Right;
         let kernel = lanes::qr::Apply { op: factor, from_right, m: r, n: others, p, t };
         for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        return Ok(());
+    }
+    if t > TILED_ORDER && others > TILED_ORDER {
+        for_each_large(batch, operands, threads, |(a, tau, c), threads| {
+            multiply_tiled(side, Reflectors { a: &a[..r * t], r, tau, factor }, c, m, threads);
+        });
         return Ok(());
     }
     let arch = Arch::new();
@@ -215,7 +228,7 @@ pub(crate) struct Reflectors<'a, T> {
 
 impl<T: Scalar> Reflectors<'_, T> {
     /// Whether the last reflector is the first to be applied: Q·C = H₁(H₂(⋯C)), C·Q = ((C·H₁)H₂)⋯.
-    fn last_first(&self, side: Side) -> bool {
+    pub(crate) fn last_first(&self, side: Side) -> bool {
         (side == Side::Left) == (self.factor == Factor::Q)
     }
 

@@ -37,21 +37,29 @@ impl<T> Ahead<T> {
     #[inline(always)]
     pub(crate) fn next(&mut self) {
         let count = self.piece.min(self.left);
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-            const CACHE_LINE: usize = 64;
-            for line in (0..count * size_of::<T>()).step_by(CACHE_LINE) {
-                // SAFETY: an address that is not the program's is no error: nothing is fetched then.
-                #[allow(unsafe_code, reason = "the instruction has no safe form")]
-                unsafe {
-                    _mm_prefetch::<_MM_HINT_T1>(self.from.cast::<i8>().wrapping_add(line));
-                }
-            }
-        }
+        ask(self.from.cast(), count * size_of::<T>());
         self.from = self.from.wrapping_add(count);
         self.left -= count;
     }
+}
+
+/// Asks for so many bytes of memory, which may be none of the program's.
+#[inline(always)]
+pub(crate) fn ask(from: *const u8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        const CACHE_LINE: usize = 64;
+        for line in (0..bytes).step_by(CACHE_LINE) {
+            // SAFETY: an address that is not the program's is no error: nothing is fetched then.
+            #[allow(unsafe_code, reason = "the instruction has no safe form")]
+            unsafe {
+                _mm_prefetch::<_MM_HINT_T1>(from.cast::<i8>().wrapping_add(line));
+            }
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (from, bytes);
 }
 
 /// acc − a·b; fused where S has vectors, because those processors fuse.

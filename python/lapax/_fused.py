@@ -2,7 +2,8 @@
 
 JAX builds them of several primitives, between which whole batches go through memory: the operand of
 a Cholesky factorisation is symmetrized before and its result masked after; the right-hand sides of
-a system are gathered before two triangular solves; of LU factors slogdet and det use the diagonal.
+a system are gathered before two triangular solves; of LU factors slogdet and det use the diagonal;
+solve and inv need them only for one solve.
 
 What a target cannot serve, and other platforms, get JAX's own function, as does the derivative.
 """
@@ -21,7 +22,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from lapax import _jax_private as private
-from lapax import _rules
+from lapax import _row_major, _rules
 from lapax._call import in_front
 from lapax._lowering import dtype_name
 from lapax._table import ops
@@ -29,10 +30,14 @@ from lapax._table import ops
 _CHOLESKY = "cholesky"
 _LU_SOLVE = "_lu_solve_core"
 _SLOGDET = "_slogdet_lu"
+_SOLVE = "_solve"
+_INV = "inv"
 _stock = {
     _CHOLESKY: private.linalg_function(_CHOLESKY),
     _LU_SOLVE: private.linalg_function(_LU_SOLVE),
     _SLOGDET: private.numpy_linalg_function(_SLOGDET),
+    _SOLVE: private.linalg_function(_SOLVE),
+    _INV: private.numpy_linalg_function(_INV),
 }
 """JAX's functions, None where this JAX has none of the name."""
 
@@ -44,12 +49,14 @@ def replace_functions() -> list[Callable[[], None]]:
         (_CHOLESKY, _cholesky, _cholesky_p, _stock_cholesky),
         (_LU_SOLVE, _lu_solve, _lu_solve_p, _stock_lu_solve),
         (_SLOGDET, _slogdet, _slogdet_p, _stock_slogdet),
+        (_SOLVE, _solve, _solve_p, _stock_solve),
+        (_INV, _inv, _inv_p, _stock_inv),
     ):
         stock = _stock[name]
         if stock is not None and ours is not None:
             rule = functools.partial(_rules.fused, primitive.name.removeprefix("lapax_"), whole)
             undo.append(private.replace_lowering(primitive, _rules.PLATFORM, rule, True))
-            # A custom_jvp keeps its rule among its attributes.
+            # A custom_jvp keeps its rule among its attributes, a jitted function what it is.
             named = functools.wraps(stock, updated=())(ours)
             undo.append(private.replace_linalg_function(name, named))
     return undo
@@ -248,3 +255,89 @@ _slogdet_p = _primitive(
     "slogdet", (2,), (), _stock_slogdet,
     lambda a: [(a.shape[:-2], a.dtype), (a.shape[:-2], np.finfo(a.dtype).dtype)],
 )  # fmt: skip
+
+
+# A·X = B, and the inverse, by factors that nobody keeps. JAX's derivatives reuse them, and so are
+# those of its functions.
+
+
+def _solve(a: Any, b: Any) -> jax.Array:
+    operands = [jnp.asarray(x) for x in (a, b)]
+    vector = operands[0].ndim == operands[1].ndim + 1
+    columns = operands[1][..., None] if vector else operands[1]
+    if operands[0].shape[:-1] != columns.shape[:-1] or not _fits(
+        "solve", (2, 2), [operands[0], columns]
+    ):
+        return _stock_solve(*operands)
+    x: jax.Array = _solve_p.bind(*private.vary_alike(operands[0], columns))
+    return x[..., 0] if vector else x
+
+
+def _fits(op: str, ranks: Sequence[int], arrays: Sequence[jax.Array]) -> bool:
+    """Whether the target serves these square matrices and what is of their type."""
+    a, last = arrays[0], arrays[-1]
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or a.dtype != last.dtype:
+        return False
+    served = _row_major.attributes(op, [jax.typeof(x) for x in arrays], {}) is not None
+    return served and _serves(op, ranks, arrays)
+
+
+def _stock_solve(a: jax.Array, b: jax.Array) -> jax.Array:
+    stock = _stock[_SOLVE]
+    assert stock is not None
+    x: jax.Array = stock(a, b)
+    return x
+
+
+def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    (a, b), (a_dot, b_dot) = primals, tangents
+    b_dot = ad.instantiate_zeros(b_dot)
+    if type(a_dot) is ad.Zero:
+        return jax.jvp(functools.partial(_stock_solve, a), (b,), (b_dot,))
+    return jax.jvp(_stock_solve, (a, b), (a_dot, b_dot))
+
+
+def _solve_transpose(cotangent: Any, a: Any, b: Any) -> Any:
+    """It is linear in B: the transpose of A⁻¹."""
+    if type(cotangent) is ad.Zero:
+        return None, ad.Zero(b.aval)
+    return None, _solve_p.bind(jnp.swapaxes(a, -1, -2), cotangent)
+
+
+def _solve_batched(axis: Any, args: Sequence[Any], dims: Sequence[Any]) -> Any:
+    """Right-hand sides that are mapped alone become columns of the same system."""
+    (a, b), (a_dim, b_dim) = args, dims
+    if a_dim is not None or b_dim is None or axis.explicit_mesh_axis is not None:
+        return _batched(_solve_p, axis, args, dims)
+    b = jnp.moveaxis(b, b_dim, -1)
+    columns = jnp.reshape(b, (*b.shape[:-2], b.shape[-2] * b.shape[-1]))
+    return jnp.reshape(_solve_p.bind(a, columns), b.shape), b.ndim - 1
+
+
+_solve_p = _primitive("solve", (2, 2), (), _stock_solve)
+ad.primitive_jvps[_solve_p] = _solve_jvp
+ad.primitive_transposes[_solve_p] = _solve_transpose
+batching.fancy_primitive_batchers[_solve_p] = _solve_batched
+
+
+@jax.jit
+def _inv(a: Any) -> jax.Array:
+    if isinstance(a, jax.Array) and _fits("inv", (2,), [a]):
+        x: jax.Array = _inv_p.bind(a)
+        return x
+    return _stock_inv(a)
+
+
+def _stock_inv(a: Any) -> jax.Array:
+    stock = _stock[_INV]
+    assert stock is not None
+    x: jax.Array = stock(a)
+    return x
+
+
+def _inv_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    return jax.jvp(_stock_inv, primals, tangents)
+
+
+_inv_p = _primitive("inv", (2,), (), _stock_inv)
+ad.primitive_jvps[_inv_p] = _inv_jvp

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import jaxlib.cpu_sparse
 import jaxlib.lapack
 import numpy as np
@@ -56,7 +57,8 @@ def linalg_function(name: str) -> Callable[..., Any] | None:
 def numpy_linalg_function(name: str) -> Callable[..., Any] | None:
     """A function of jax.numpy's linear algebra, None where it has none of that name.
 
-    0.8.0 – 0.12.0.1: `_slogdet_lu(a)`, a custom_jvp that `slogdet` and `det` look up for each call.
+    0.8.0 – 0.12.0.1: `_slogdet_lu(a)`, a custom_jvp that `slogdet` and `det` look up for each call;
+    `inv(a)`, which is `jax.numpy.linalg.inv`.
     """
     function: Callable[..., Any] | None = getattr(_numpy_linalg, name, None)
     return function
@@ -69,14 +71,17 @@ def jvp_rule(function: Any) -> Callable[..., Any] | None:
 
 
 def replace_linalg_function(name: str, function: Callable[..., Any]) -> Callable[[], None]:
-    """Puts a function in place of one of JAX's; returns what undoes it."""
-    module = _linalg if hasattr(_linalg, name) else _numpy_linalg
-    before = getattr(module, name)
-    setattr(module, name, function)
+    """Puts a function in place of one of JAX's where JAX looks it up; returns what undoes it."""
+    modules = [module for module in (_linalg, _numpy_linalg, jnp.linalg) if hasattr(module, name)]
+    before = getattr(modules[0], name)
+    replaced = [module for module in modules if getattr(module, name) is before]
+    for module in replaced:
+        setattr(module, name, function)
 
     def undo() -> None:
-        if getattr(module, name) is function:
-            setattr(module, name, before)
+        for module in replaced:
+            if getattr(module, name) is function:
+                setattr(module, name, before)
 
     return undo
 

@@ -16,11 +16,11 @@ from lapax._lowering import is_static
 Attributes = Mapping[str, np.generic]
 
 _SMALL = 64
-"""The rows and columns up to which a target works on rows as they lie, and up to which a copy of an
-operand takes a good part of the call's time."""
+"""The order up to which `solve` and `inv` keep no factors, and up to which a copy of an operand takes a
+good part of a call's time."""
 
 _SMALL_QR = 32
-"""The same for QR."""
+"""The rows and columns up to which QR works on rows as they lie."""
 
 
 def attributes(name: str, avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
@@ -38,12 +38,12 @@ def in_place(avals: Sequence[Any]) -> bool:
     return any(size > _SMALL for aval in avals for size in aval.shape[-2:])
 
 
+def _always(_: Sequence[Any], __: Mapping[str, Any]) -> Attributes:
+    return {}
+
+
 def _cholesky(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
     return {"symmetrize": np.bool_(params.get("symmetrize_input", False))}
-
-
-def _lu(avals: Sequence[Any], _: Mapping[str, Any]) -> Attributes | None:
-    return {} if max(avals[0].shape[-2:]) <= _SMALL else None
 
 
 def _lu_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
@@ -54,8 +54,8 @@ def _qr(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     return None if params["pivoting"] or max(avals[0].shape[-2:]) > _SMALL_QR else {}
 
 
-def _slogdet(_: Sequence[Any], __: Mapping[str, Any]) -> Attributes:
-    return {}
+def _solve(avals: Sequence[Any], _: Mapping[str, Any]) -> Attributes | None:
+    return {} if avals[0].shape[-1] <= _SMALL else None
 
 
 def _tridiagonal_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
@@ -77,10 +77,12 @@ def _triangular_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes
 
 _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes | None]] = {
     "cholesky": _cholesky,
-    "lu": _lu,
+    "inv": _solve,
+    "lu": _always,
     "lu_solve": _lu_solve,
     "qr": _qr,
-    "slogdet": _slogdet,
+    "slogdet": _always,
+    "solve": _solve,
     "tridiagonal_solve": _tridiagonal_solve,
     "triangular_solve": _triangular_solve,
 }

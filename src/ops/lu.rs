@@ -67,6 +67,34 @@ super::ops! { lu;
     };
     cuda = none;
 
+    /// Solution of A·X = B by LU factorisation with partial pivoting.
+    ///
+    /// The factors are not kept: `lu` and `lu_solve` in one call, with their arithmetic. A zero on the
+    /// diagonal of U is no error: its quotients are inf or NaN.
+    solve: Solve<T> over [f32, f64, c32, c64], Row {
+        dims { n, nrhs }
+        args { a: T [n, n], b: T [n, nrhs] }
+        rets { x: T [n, nrhs] }
+    }
+    cpu = any("lapax_solve"), |call, threads| {
+        let (batch, n, nrhs) = (call.batch, call.n, call.nrhs);
+        dispatch!(solve::solve(batch, n, nrhs, call.a, call.b, call.x, threads))
+    };
+    cuda = none;
+
+    /// Inverse, A·X = I, by LU factorisation with partial pivoting.
+    ///
+    /// `solve` with the identity on the right: of a singular matrix it has inf and NaN.
+    inv: Inv<T> over [f32, f64, c32, c64], Row {
+        dims { n }
+        args { a: T [n, n] }
+        rets { x: T [n, n] }
+    }
+    cpu = any("lapax_inv"), |call, threads| {
+        dispatch!(solve::inv(call.batch, call.n, call.a, call.x, threads))
+    };
+    cuda = none;
+
     /// Solution of op(A)·X = B with the row-major factors of A and their permutation.
     ///
     /// `lu` and `permutation` are those of the operation `lu`. `trans_x` is op: A, Aᵀ or Aᴴ. A zero

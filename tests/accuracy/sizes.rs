@@ -6,6 +6,7 @@ use lapax_cpu::eig::{Eigen, geev};
 use lapax_cpu::eigh::{syevd, sytrd};
 use lapax_cpu::qr::{Factor, geqp3, geqrf, orgqr, ormqr, qr};
 use lapax_cpu::schur::{Eigenvalues, gees};
+use lapax_cpu::solve::{inv, solve};
 use lapax_cpu::svd::{Svd, gesdd, gesvd};
 use lapax_cpu::triangular::trsm;
 use lapax_cpu::tridiagonal::tridiagonal_solve_perturbed;
@@ -52,6 +53,8 @@ fn calls(batch: usize, m: usize, n: usize) -> Vec<(&'static str, Result<(), Erro
         ("gtsv", gtsv(batch, m, n, diagonals, none(), &mut [], s)),
         ("lu", lu::lu(batch, m, n, none::<f64>(), &mut [], &mut [], s)),
         ("lu_solve", lu::lu_solve::<f64>(trans, batch, n, m, &[], &[], &[], &mut [], s)),
+        ("solve", solve::<f64>(batch, n, m, &[], &[], &mut [], s)),
+        ("inv", inv::<f64>(batch, n, &[], &mut [], s)),
         ("slogdet", slogdet::<f64>(batch, n, &[], &mut [], &mut [], s)),
         ("cholesky", cholesky::cholesky(true, batch, n, none::<f64>(), s)),
         ("qr", qr::<f64>(batch, (m, n, t), &[], &mut [], &mut [], s)),

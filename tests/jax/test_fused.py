@@ -126,12 +126,75 @@ def test_determinants_of_singular_and_strange_matrices(dtype, n):
     assert not np.isnan(signs[8])
 
 
+@pytest.mark.parametrize("n", [1, 3, 16, 17, 40, 64, 65, 100])
+@pytest.mark.parametrize("dtype", [F32, C64])
+def test_systems_of_every_order(dtype, n):
+    o = operands(dtype, n=n, batch=(7,))
+    a, b = jnp.asarray(o.a), jnp.asarray(o.b)
+    for function in (jnp.linalg.solve, jax.vmap(jnp.linalg.solve)):
+        ((ours, stock),) = both(function, a, b)
+        assert_close(ours, stock, 100 * tolerance(dtype, n))
+    ((ours, stock),) = both(jnp.linalg.inv, a)
+    assert_close(ours, stock, 100 * tolerance(dtype, n))
+
+
+@pytest.mark.parametrize("dims", [(0, None), (None, 0), (0, 0), (None, 1), (2, 1)])
+def test_mapped_systems_and_vectors(dims):
+    o = operands(F32, n=4, batch=(4,))
+    vectors = jnp.asarray(o.b[:, :, 0])
+    a = jnp.asarray(o.a) if dims[0] is not None else jnp.asarray(o.a[0])
+    b = vectors if dims[1] is not None else vectors[0]
+    for function in (jnp.linalg.solve, jax.jacrev(jnp.linalg.solve, 1)):
+        ((ours, stock),) = both(jax.vmap(function, dims), a, b)
+        assert_close(ours, stock, 100 * tolerance(F32, 4))
+
+
+def test_transpose_of_a_solve():
+    o = jax.tree.map(jnp.asarray, operands(C64, n=5, batch=(3,)))
+    with lapax.installed():
+        transpose = jax.linear_transpose(functools.partial(jnp.linalg.solve, o.a), o.b)
+        (x,) = transpose(o.b)
+        expected = jnp.linalg.solve(jnp.swapaxes(o.a, -1, -2), o.b)
+    assert_close(x, expected, tolerance(C64, 5))
+
+
+def test_singular_and_strange_systems():
+    a = operands(F32, n=4, batch=(6,)).a.copy()
+    a[1, 2] = 0
+    a[2, 0, 0] = np.nan
+    b = np.ones((6, 4, 2), np.float32)
+    with lapax.installed():
+        solution, inverse = jnp.linalg.solve(a, b), jnp.linalg.inv(a)
+    for x in (solution, inverse):
+        finite = np.isfinite(x).all(axis=(-2, -1))
+        np.testing.assert_array_equal(finite, [True, False, False, True, True, True])
+
+
+def test_inv_is_jax_s_in_name_and_errors():
+    stock = jnp.linalg.inv
+    with lapax.installed():
+        ours = jnp.linalg.inv
+        assert ours is not stock
+        assert (ours.__name__, ours.__doc__) == (stock.__name__, stock.__doc__)
+        with pytest.raises(ValueError, match="must have shape"):
+            ours(jnp.ones((2, 3)))
+        with pytest.raises(TypeError):
+            ours([[1.0, 0.0], [0.0, 1.0]])
+        np.testing.assert_array_equal(ours(jnp.diag(jnp.array([1, 2]))), [[1, 0], [0, 0.5]])
+        assert "custom_call" in ours.lower(jnp.eye(2)).as_text()
+    assert jnp.linalg.inv is stock
+
+
 @pytest.mark.parametrize(
     ("name", "calls"),
     [
         ("cholesky", ["lapax.lapax_cholesky"]),
-        ("solve", ["lapax.lapax_lu", "lapax.lapax_lu_solve"]),
-        ("inv", ["lapax.lapax_lu", "lapax.lapax_lu_solve"]),
+        ("solve", ["lapax.lapax_solve"]),
+        ("inv", ["lapax.lapax_inv"]),
+        (
+            "lu_solve",
+            ["lapax.cu_lu_pivots_to_permutation", "lapax.lapax_lu", "lapax.lapax_lu_solve"],
+        ),
         ("slogdet", ["lapax.lapax_slogdet"]),
         ("det", ["lapax.lapax_slogdet"]),
     ],

@@ -3,7 +3,7 @@
 use lapax_core::{Items, ItemsMut};
 use pulp::Simd;
 
-use super::lu::factor;
+use super::lu::{Keep, factor};
 use super::tile::pack;
 use super::{Kernel, Lane, LaneReal, MAX_LANES, Order, Shape, Tile};
 use crate::Scalar;
@@ -18,7 +18,6 @@ pub(crate) struct Find {
 pub(crate) struct Scratch<R> {
     a: Tile<R>,
     swaps: Tile<R>,
-    permutation: Tile<R>,
     /// The row numbers, as reals.
     rows: Vec<R>,
 }
@@ -34,7 +33,6 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Find {
         Scratch {
             a: Tile::new::<T>(n * n, lanes),
             swaps: Tile::new::<T::Real>(n, lanes),
-            permutation: Tile::new::<T::Real>(n, lanes),
             rows: (0..=n).map(super::row).collect(),
         }
     }
@@ -63,12 +61,11 @@ fn find<S: Simd, T: Scalar>(
     count: usize,
     n: usize,
 ) {
-    let Scratch { a: tile, swaps, permutation, rows } = scratch;
+    let Scratch { a: tile, swaps, rows } = scratch;
     let (tile, swaps) = (tile.registers::<S>(), swaps.registers::<S>());
-    let permutation = permutation.registers::<S>();
     // The transpose has the same determinant, and is read without transposing.
     pack(simd, a.data(), count, Shape { m: n, n, order: Order::Column }, tile);
-    factor::<S, T::Lane<S>>(simd, tile, rows, (&mut *swaps, permutation), (n, n));
+    factor::<S, T::Lane<S>>(simd, tile, rows, Keep::Swaps(&mut *swaps), (n, n));
     let mut products: [Product<T>; MAX_LANES] = std::array::from_fn(|_| Product::new());
     let mut odd = [false; MAX_LANES];
     for j in 0..n {

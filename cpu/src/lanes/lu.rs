@@ -41,10 +41,17 @@ pub(crate) struct Scratch<R> {
     numbers: Vec<R>,
 }
 
-type Found<'a, S, X> = (
-    &'a mut [Reg<S, Vector<S, <X as Lane<S>>::Real>>],
-    &'a mut [Reg<S, Vector<S, <X as Lane<S>>::Real>>],
-);
+/// What a factorisation leaves beside U.
+pub(super) enum Keep<'a, R> {
+    /// L, the row swapped with each row, and the rows of A in the order of P·A.
+    Factors { swaps: &'a mut [R], permutation: &'a mut [R] },
+    /// The row swapped with each row.
+    Swaps(&'a mut [R]),
+    /// Nothing.
+    Nothing,
+}
+
+type RealReg<S, X> = Reg<S, Vector<S, <X as Lane<S>>::Real>>;
 
 type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsMut<'a, i32>, ItemsMut<'a, i32>);
 
@@ -100,8 +107,8 @@ impl Factor {
         let swaps = scratch.swaps.registers::<S>();
         let permutation = scratch.permutation.registers::<S>();
         pack(simd, src.unwrap_or(dst), count, shape, tile);
-        let found = (&mut *swaps, &mut *permutation);
-        let zero = factor::<S, T::Lane<S>>(simd, tile, &scratch.rows, found, (m, n));
+        let keep = Keep::Factors { swaps: &mut *swaps, permutation: &mut *permutation };
+        let zero = factor::<S, T::Lane<S>>(simd, tile, &scratch.rows, keep, (m, n));
         unpack(simd, tile, count, shape, dst);
         let scratch = &mut scratch.numbers;
         let first = if matches!(self.output, Output::Lapack) { 1 } else { 0 };
@@ -137,22 +144,22 @@ fn integers<S: Simd, R: LaneReal>(
 }
 
 /// Factors a tile in place; returns 0 or the first i > 0 for which U(i, i) is zero.
-///
-/// `found` becomes the row swapped with each row, and the rows of A in the order of P·A.
 #[inline(always)]
 pub(super) fn factor<S: Simd, X: Lane<S>>(
     simd: S,
     tile: &mut [Reg<S, X>],
     rows: &[X::Real],
-    (swaps, permutation): Found<'_, S, X>,
+    mut keep: Keep<'_, RealReg<S, X>>,
     (m, n): (usize, usize),
 ) -> Vector<S, X::Real> {
     let real = |x| Vector::<S, X::Real>::splat(simd, x);
     let (zero, one) = (real(X::Real::ZERO), real(X::Real::ONE));
     let stride = m * X::PARTS;
     let mut info = zero;
-    for (place, row) in permutation[..m].iter_mut().zip(rows) {
-        *place = real(*row).reg();
+    if let Keep::Factors { permutation, .. } = &mut keep {
+        for (place, row) in permutation[..m].iter_mut().zip(rows) {
+            *place = real(*row).reg();
+        }
     }
     for j in 0..m.min(n) {
         // The first row of largest |re| + |im|, a NaN being larger than any number.
@@ -166,7 +173,9 @@ pub(super) fn factor<S: Simd, X: Lane<S>>(
             index = Vector::choose(larger, real(row), index);
             pivot = X::choose(larger, x, pivot);
         }
-        index.store(swaps, j);
+        if let Keep::Factors { swaps, .. } | Keep::Swaps(swaps) = &mut keep {
+            index.store(swaps, j);
+        }
         let singular = size.equal(zero);
         info = Vector::choose(singular.and(info.equal(zero)), real(rows[j + 1]), info);
 
@@ -193,10 +202,12 @@ pub(super) fn factor<S: Simd, X: Lane<S>>(
                 y.sub_mul(X::load(simd, l, 0), u).store(below, 0);
             }
         }
-        for column in left.chunks_exact_mut(stride) {
-            swap::<S, X>(simd, &mut column[j * X::PARTS..], index, rows);
+        if let Keep::Factors { permutation, .. } = &mut keep {
+            for column in left.chunks_exact_mut(stride) {
+                swap::<S, X>(simd, &mut column[j * X::PARTS..], index, rows);
+            }
+            swap::<S, Vector<S, X::Real>>(simd, &mut permutation[j..m], index, rows);
         }
-        swap::<S, Vector<S, X::Real>>(simd, &mut permutation[j..m], index, rows);
     }
     info
 }

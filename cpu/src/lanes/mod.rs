@@ -30,6 +30,7 @@ mod row_tests;
 mod scaling;
 pub(crate) mod schur;
 mod single_shift;
+pub(crate) mod solve;
 mod standard;
 pub(crate) mod svd;
 pub(crate) mod svd_bidiagonal;
@@ -48,6 +49,7 @@ use lapax_core::{Batched, Threads, for_each_part};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::Scalar;
+use crate::simd::ask;
 
 pub(crate) use tile::{Order, Shape, Tile};
 pub(crate) use transpose::transpose;
@@ -64,6 +66,11 @@ const BATCH: usize = 4;
 pub(crate) fn pay(batch: usize, order: usize, limit: usize) -> bool {
     batch >= BATCH && (1..=limit).contains(&order)
 }
+
+/// The bytes of an operand's next group that are asked for before work on a group starts; more do not
+/// come in that time. From memory, f64, n = 8 and 16: `inv` 172 against 147 ns and 1.74 against 1.24
+/// us, `lu` 160 against 138 ns.
+const AHEAD: usize = 16 << 10;
 
 /// The largest number of lanes: f32 in AVX-512.
 pub(crate) const MAX_LANES: usize = 16;
@@ -129,6 +136,7 @@ impl<T: Scalar, B: Batched, K: Kernel<T, B>> WithSimd for Walk<'_, T, B, K> {
         while items > 0 {
             let count = items.min(lanes);
             let (group, rest) = part.split_at(count);
+            rest.memory(lanes, &mut |from, bytes| ask(from, bytes.min(AHEAD)));
             kernel.run(simd, &mut scratch, group, count);
             (part, items) = (rest, items - count);
         }

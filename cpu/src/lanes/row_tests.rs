@@ -7,7 +7,7 @@ use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Scalar as _, Serial};
 use super::tests::{BATCHES, Level, ORDERS, close, for_each_scalar, random};
 use crate::{Real, Scalar, Trans, row_major};
 
-for_each_scalar!(lu, slogdet, lu_solve, cholesky, qr, tridiagonal);
+for_each_scalar!(lu, slogdet, solve, lu_solve, cholesky, qr, tridiagonal);
 
 /// Compares, and takes NaN for equal to NaN.
 fn alike<T: Scalar>(a: &[T], b: &[T], size: usize, what: &str) {
@@ -45,6 +45,50 @@ fn lu<T: Scalar>() {
             level.run::<T, _>(batch, operands, &super::lu::Factor { m, n, order, output });
             assert_eq!((&found.1, &found.2), (&expected.1, &expected.2), "{what}");
             close(&found.0, &expected.0, m.max(n), &what);
+        }
+    }
+}
+
+/// Some matrices are singular or not finite; inverses are solutions with the identity.
+fn solve<T: Scalar>() {
+    let routines = crate::solve::Routines { lu: crate::lu::lu, lu_solve: crate::lu::lu_solve };
+    for ((n, nrhs), batch) in ORDERS.into_iter().flat_map(|s| BATCHES.map(|b| (s, b))) {
+        let mut a = random::<T>(n * n * batch);
+        if batch > 7 {
+            a[3 * n * n..3 * n * n + n].fill(T::ZERO);
+            a[4 * n * n] = T::from_real(T::Real::from_f64(f64::NAN));
+        }
+        let b = random::<T>(n * nrhs * batch);
+        let (mut x, mut inverse) = (vec![T::ZERO; b.len()], vec![T::ZERO; a.len()]);
+        let by = crate::solve::by_factors;
+        by(routines, batch, (n, nrhs), &a, Some(&b), &mut x, &Serial).unwrap();
+        by(routines, batch, (n, n), &a, None, &mut inverse, &Serial).unwrap();
+        for level in Level::available() {
+            let what = format!("{n} x {nrhs}, batch {batch}, {level:?}");
+            let (mut found, mut inverted) = (vec![T::ZERO; b.len()], vec![T::ZERO; a.len()]);
+            let operands = (
+                Items::new("a", batch, &[n, n], &a).unwrap(),
+                Items::new("b", batch, &[n, nrhs], &b).unwrap(),
+                ItemsMut::new("x", batch, &[n, nrhs], &mut found).unwrap(),
+            );
+            level.run::<T, _>(batch, operands, &super::solve::Solve { n, nrhs });
+            let operands = (
+                Items::new("a", batch, &[n, n], &a).unwrap(),
+                ItemsMut::new("x", batch, &[n, n], &mut inverted).unwrap(),
+            );
+            level.run::<T, _>(batch, operands, &super::solve::Invert { n });
+            for (found, expected) in [(&found, &x), (&inverted, &inverse)] {
+                let systems =
+                    found.chunks(found.len() / batch).zip(expected.chunks(found.len() / batch));
+                for (i, (found, expected)) in systems.enumerate() {
+                    if batch > 7 && i == 3 {
+                        let finite = |x: &T| x.abs1() < T::Real::ONE / T::Real::ZERO;
+                        assert!(!found.iter().all(finite), "{what}: {found:?}");
+                        continue;
+                    }
+                    alike(found, expected, 1000 * n, &format!("{what}, {i}"));
+                }
+            }
         }
     }
 }

@@ -28,6 +28,7 @@ pub mod qr;
 mod raw;
 mod routines;
 pub mod schur;
+pub mod solve;
 pub mod svd;
 pub mod triangular;
 pub mod tridiagonal;

@@ -104,12 +104,15 @@ def take_turns(programs: Sequence[Program], seconds: float) -> list[list[float]]
 
 
 def come_to_rest() -> None:
-    """Waits until no thread of this process works: OpenBLAS's spin for 27 ms after their work."""
-    patience = 0.2
+    """Waits until no thread of this process works: OpenBLAS's spin for 90 ms after their work.
+
+    Linux counts the time of a thread that runs by ticks, of 4 ms where they are longest.
+    """
+    sample, patience = 0.010, 0.3
     start = time.perf_counter()
     while True:
         worked, began = time.process_time(), time.perf_counter()
-        time.sleep(0.001)
+        time.sleep(sample)
         now = time.perf_counter()
         if time.process_time() - worked < 0.2 * (now - began) or now - start > patience:
             return

@@ -89,6 +89,40 @@ def _lu_solve_flops(size: Size, _: Attrs) -> float:
     return 2 * size.m**2 * size.n
 
 
+# solve, and inv, whose B is the identity: A·X = B by factors that are not kept.
+
+
+def _solve_inputs(
+    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, _: Attrs
+) -> tuple[Array, ...]:
+    n, nrhs = size.m, size.n
+    return normal(rng, dtype, (*size.batch, n, n)), normal(rng, dtype, (*size.batch, n, nrhs))
+
+
+def _solve_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    (a, b), (x,) = args, rets
+    return scaled(wide(a) @ wide(x) - wide(b), norm(wide(a)) * norm(wide(x)), a.shape[-1], a)
+
+
+def _solve_flops(size: Size, _: Attrs) -> float:
+    return 2 * size.m**3 / 3 + 2 * size.m**2 * size.n
+
+
+def _inv_inputs(
+    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, _: Attrs
+) -> tuple[Array, ...]:
+    return (normal(rng, dtype, (*size.batch, size.m, size.m)),)
+
+
+def _inv_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
+    identity = np.broadcast_to(np.eye(args[0].shape[-1]), args[0].shape)
+    return _solve_ratios((args[0], identity), attrs, rets)
+
+
+def _inv_flops(size: Size, _: Attrs) -> float:
+    return 2 * size.m**3
+
+
 # slogdet: det(A) = sign·exp(logabs). LU is the determinant of A + E, ‖E‖ ≤ c·n·ε·‖A‖, hence
 # |Δ log|det|| and |Δ sign| ≤ c·n·ε·‖A‖·‖A⁻¹‖, beside the rounding of logabs itself.
 
@@ -143,6 +177,8 @@ CHECKS = {
     "getrf": Check(_getrf_inputs, _getrf_ratios, _getrf_flops, rectangular=True),
     "lu": Check(_getrf_inputs, _lu_ratios, _getrf_flops, rectangular=True),
     "lu_solve": Check(_lu_solve_inputs, _lu_solve_ratios, _lu_solve_flops, rectangular=True),
+    "solve": Check(_solve_inputs, _solve_ratios, _solve_flops, rectangular=True),
+    "inv": Check(_inv_inputs, _inv_ratios, _inv_flops),
     "slogdet": Check(_slogdet_inputs, _slogdet_ratios, _slogdet_flops),
     "lu_pivots_to_permutation": Check(
         _permutation_inputs,

@@ -1,0 +1,127 @@
+//! Systems A·X = B, and inverses, with one small matrix in each lane.
+//!
+//! Elimination on the n × (n + nrhs) matrix [A B] leaves L⁻¹·P·B beside U, with the roundings of a
+//! factorisation and a solve; substitution follows.
+
+use lapax_core::{Items, ItemsMut, Scalar as _};
+use pulp::Simd;
+
+use super::lu::{Keep, factor};
+use super::tile::{pack, unpack};
+use super::triangular::{System, solve};
+use super::{Kernel, Lane, Order, Reg, Shape, Tile};
+use crate::{Diag, Scalar, Uplo};
+
+/// Solves a group of row-major systems of order n with nrhs right-hand sides.
+pub(crate) struct Solve {
+    pub(crate) n: usize,
+    pub(crate) nrhs: usize,
+}
+
+/// Inverts a group of row-major matrices of order n.
+pub(crate) struct Invert {
+    pub(crate) n: usize,
+}
+
+/// What one thread reuses.
+pub(crate) struct Scratch<R> {
+    /// A and then B.
+    tile: Tile<R>,
+    /// The row numbers, as reals.
+    rows: Vec<R>,
+}
+
+fn scratch<T: Scalar>(n: usize, nrhs: usize, lanes: usize) -> Scratch<T::Real> {
+    Scratch { tile: Tile::new::<T>(n * (n + nrhs), lanes), rows: (0..=n).map(super::row).collect() }
+}
+
+impl<T: Scalar> Kernel<T, (Items<'_, T>, Items<'_, T>, ItemsMut<'_, T>)> for Solve {
+    type Scratch = Scratch<T::Real>;
+
+    fn scratch(&self, lanes: usize) -> Scratch<T::Real> {
+        scratch::<T>(self.n, self.nrhs, lanes)
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        scratch: &mut Scratch<T::Real>,
+        (a, b, x): (Items<'_, T>, Items<'_, T>, ItemsMut<'_, T>),
+        count: usize,
+    ) {
+        let (a, b, x) = (a.data(), Some(b.data()), x.into_data());
+        // Loops over constants are unrolled, which keeps a small tile in registers.
+        match (self.n, self.nrhs) {
+            (2, 1) => group::<S, T>(simd, scratch, (a, b, x), count, (2, 1)),
+            (3, 1) => group::<S, T>(simd, scratch, (a, b, x), count, (3, 1)),
+            (4, 1) => group::<S, T>(simd, scratch, (a, b, x), count, (4, 1)),
+            (8, 1) => group::<S, T>(simd, scratch, (a, b, x), count, (8, 1)),
+            size => group::<S, T>(simd, scratch, (a, b, x), count, size),
+        }
+    }
+}
+
+impl<T: Scalar> Kernel<T, (Items<'_, T>, ItemsMut<'_, T>)> for Invert {
+    type Scratch = Scratch<T::Real>;
+
+    fn scratch(&self, lanes: usize) -> Scratch<T::Real> {
+        scratch::<T>(self.n, self.n, lanes)
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        scratch: &mut Scratch<T::Real>,
+        (a, x): (Items<'_, T>, ItemsMut<'_, T>),
+        count: usize,
+    ) {
+        let (a, x) = (a.data(), x.into_data());
+        // Loops over constants are unrolled, which keeps a small tile in registers.
+        match self.n {
+            2 => group::<S, T>(simd, scratch, (a, None, x), count, (2, 2)),
+            3 => group::<S, T>(simd, scratch, (a, None, x), count, (3, 3)),
+            4 => group::<S, T>(simd, scratch, (a, None, x), count, (4, 4)),
+            8 => group::<S, T>(simd, scratch, (a, None, x), count, (8, 8)),
+            n => group::<S, T>(simd, scratch, (a, None, x), count, (n, n)),
+        }
+    }
+}
+
+/// Solves for the right-hand sides, which are those of the identity where none are given.
+#[inline(always)]
+fn group<S: Simd, T: Scalar>(
+    simd: S,
+    scratch: &mut Scratch<T::Real>,
+    (a, b, x): (&[T], Option<&[T]>, &mut [T]),
+    count: usize,
+    (n, nrhs): (usize, usize),
+) {
+    let Scratch { tile, rows } = scratch;
+    let tile = tile.registers::<S>();
+    let right = n * n * T::Lane::<S>::PARTS;
+    pack(simd, a, count, Shape { m: n, n, order: Order::Row }, &mut tile[..right]);
+    let shape = Shape { m: n, n: nrhs, order: Order::Row };
+    match b {
+        Some(b) => pack(simd, b, count, shape, &mut tile[right..]),
+        None => identity::<S, T::Lane<S>>(simd, &mut tile[right..], n),
+    }
+    factor::<S, T::Lane<S>>(simd, tile, rows, Keep::Nothing, (n, n + nrhs));
+    let (u, right) = tile.split_at_mut(right);
+    let system = System { uplo: Uplo::Upper, diag: Diag::NonUnit, conj: false, n, nrhs };
+    solve::<S, T::Lane<S>>(simd, &system, u, right);
+    unpack(simd, right, count, shape, x);
+}
+
+/// Writes the identity of order n.
+#[inline(always)]
+fn identity<S: Simd, X: Lane<S>>(simd: S, tile: &mut [Reg<S, X>], n: usize) {
+    let (zero, one) = (X::splat(simd, X::Scalar::ZERO), X::splat(simd, X::Scalar::ONE));
+    for j in 0..n {
+        for i in 0..n {
+            let x = if i == j { one } else { zero };
+            x.store(tile, j * n + i);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Systems A·X = B, and inverses, by LU factors that are not kept.
+
+use std::sync::{Mutex, PoisonError};
+
+use lapax_core::{Items, ItemsMut, for_each_part, index_fits_i32};
+use lapax_cpu_macros::per_scalar;
+
+use crate::lanes::{self, MAX_LANES, for_each_group};
+use crate::lu::{self, LANES_ORDER};
+use crate::rows::ROWS;
+use crate::scalar::nanoseconds;
+use crate::{Error, InOut, Scalar, Serial, Threads, Trans};
+
+/// The right-hand sides up to which a batch goes through lanes: a tile of A and B of so many columns
+/// for f64 and n = 16 takes the nearest cache, 48 KiB.
+const LANES_SIDES: usize = 32;
+/// The matrices that are factored with one call where they do not go through lanes: at least as many
+/// as a call that does so takes at once.
+const TOGETHER: usize = MAX_LANES;
+
+/// [`crate::lu::lu`] and [`crate::lu::lu_solve`], or other routines with their contracts.
+#[derive(Clone, Copy)]
+pub(crate) struct Routines<T> {
+    pub(crate) lu: Factor<T>,
+    pub(crate) lu_solve: Solve<T>,
+}
+
+type Factor<T> = fn(
+    usize,
+    usize,
+    usize,
+    InOut<'_, T>,
+    &mut [i32],
+    &mut [i32],
+    &dyn Threads,
+) -> Result<(), Error>;
+
+type Solve<T> =
+    fn(Trans, usize, usize, usize, &[T], &[i32], &[T], &mut [T], &dyn Threads) -> Result<(), Error>;
+
+/// The solution of A·X = B for each system of a batch.
+///
+/// `a` is n × n, `b` and `x` are n × nrhs; all lie by rows. The arithmetic is that of
+/// [`crate::lu::lu`] followed by [`crate::lu::lu_solve`]: a zero on the diagonal of U is no error, its
+/// quotients are inf or NaN.
+///
+/// # Errors
+/// Where n exceeds `i32`, in which pivots are counted, or a slice has another length than the
+/// dimensions say.
+#[per_scalar]
+pub fn solve<T: Scalar>(
+    batch: usize,
+    n: usize,
+    nrhs: usize,
+    a: &[T],
+    b: &[T],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    if nrhs == 0 || nrhs > LANES_SIDES || !lanes::pay(batch, n, LANES_ORDER) {
+        let routines = Routines { lu: lu::lu, lu_solve: lu::lu_solve };
+        return by_factors(routines, batch, (n, nrhs), a, Some(b), x, threads);
+    }
+    let operands = (
+        Items::new("a", batch, &[n, n], a)?,
+        Items::new("b", batch, &[n, nrhs], b)?,
+        ItemsMut::new("x", batch, &[n, nrhs], x)?,
+    );
+    let kernel = lanes::solve::Solve { n, nrhs };
+    for_each_group::<T, _>(batch, operands, time::<T>(n, nrhs), threads, &kernel);
+    Ok(())
+}
+
+/// The inverse of each n × n matrix of a batch, by rows.
+///
+/// [`solve`] with the identity on the right: the inverse of a singular matrix has inf and NaN.
+///
+/// # Errors
+/// As [`solve`].
+#[per_scalar]
+pub fn inv<T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: &[T],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    if !lanes::pay(batch, n, LANES_ORDER) {
+        let routines = Routines { lu: lu::lu, lu_solve: lu::lu_solve };
+        return by_factors(routines, batch, (n, n), a, None, x, threads);
+    }
+    let operands = (Items::new("a", batch, &[n, n], a)?, ItemsMut::new("x", batch, &[n, n], x)?);
+    let kernel = lanes::solve::Invert { n };
+    for_each_group::<T, _>(batch, operands, time::<T>(n, n), threads, &kernel);
+    Ok(())
+}
+
+/// Of one system.
+fn time<T: Scalar>(n: usize, nrhs: usize) -> usize {
+    nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n / 3 + nrhs))
+}
+
+/// [`solve`], and where there is no `b` [`inv`], by other routines.
+///
+/// Small systems are shared out among the threads; each larger one has them all.
+pub(crate) fn by_factors<T: Scalar>(
+    routines: Routines<T>,
+    batch: usize,
+    (n, nrhs): (usize, usize),
+    a: &[T],
+    b: Option<&[T]>,
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    index_fits_i32("n", n)?;
+    let given = match b {
+        Some(b) => Items::new("b", batch, &[n, nrhs], b)?,
+        None => Items::new("b", batch, &[0], &[])?,
+    };
+    let operands =
+        (Items::new("a", batch, &[n, n], a)?, given, ItemsMut::new("x", batch, &[n, nrhs], x)?);
+    if n == 0 || nrhs == 0 {
+        return Ok(());
+    }
+    let (outer, inner, most): (&dyn Threads, &dyn Threads, usize) =
+        if n > ROWS { (&Serial, threads, 1) } else { (threads, &Serial, TOGETHER) };
+    let failure = Mutex::new(None);
+    for_each_part(batch, most, operands, time::<T>(n, nrhs), outer, |(a, given, x), items| {
+        let together = items.min(most);
+        let mut factors = vec![T::ZERO; n * n * together];
+        let (mut pivots, mut permutation) = (vec![0; n * together], vec![0; n * together]);
+        let identity = if b.is_none() { identities(n, together) } else { Vec::new() };
+        let systems = a.data().chunks(n * n * together);
+        for (group, (a, x)) in
+            systems.zip(x.into_data().chunks_mut(n * nrhs * together)).enumerate()
+        {
+            let count = a.len() / (n * n);
+            let lu = InOut { src: Some(a), dst: &mut factors[..a.len()] };
+            let (pivots, permutation) = (&mut pivots[..count * n], &mut permutation[..count * n]);
+            let factored = (routines.lu)(count, n, n, lu, pivots, permutation, inner);
+            let lu = &factors[..a.len()];
+            let b = if b.is_some() {
+                &given.data()[group * n * nrhs * together..][..x.len()]
+            } else {
+                &identity[..x.len()]
+            };
+            let solved =
+                (routines.lu_solve)(Trans::None, count, n, nrhs, lu, permutation, b, x, inner);
+            if let Err(error) = factored.and(solved) {
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            }
+        }
+    });
+    let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failure.map_or(Ok(()), Err)
+}
+
+/// So many identities of order n.
+fn identities<T: Scalar>(n: usize, count: usize) -> Vec<T> {
+    let mut identities = vec![T::ZERO; n * n * count];
+    for identity in identities.chunks_exact_mut(n * n) {
+        identity.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);
+    }
+    identities
+}

@@ -1,0 +1,198 @@
+//! LU factorisation with partial pivoting of one large matrix by all threads: [`crate::panels`].
+//!
+//! A panel is factored in a contiguous copy, which the updates read.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use faer::{Conj, MatMut, MatRef};
+use pulp::Arch;
+
+use crate::lu::{Panel, factor};
+use crate::panels::{self, Panels};
+use crate::substitution::Scratch;
+use crate::triangular::{System, solve, strips, subtract_product};
+use crate::{Diag, Scalar, Threads, Uplo};
+
+/// What a panel leaves for the strips on its right.
+struct Factored<T> {
+    /// The panel from its diagonal down, column-major: L and U.
+    lu: RwLock<Vec<T>>,
+    /// The rows with which rows were swapped, counted from the panel's diagonal.
+    swaps: OnceLock<Vec<usize>>,
+    /// The strips that it has not updated yet.
+    users: AtomicUsize,
+}
+
+/// Factors P·A = L·U in place, in panels of so many columns; returns the first row whose pivot is zero.
+///
+/// `swaps` becomes the row with which each row was swapped. Rows or columns of A are contiguous.
+pub(crate) fn factor_tiled<T: Scalar>(
+    a: MatMut<'_, T>,
+    swaps: &mut [usize],
+    width: usize,
+    threads: &dyn Threads,
+) -> Option<usize> {
+    let job = Job::new(a, width);
+    panels::run(&job, job.panels.len(), job.strips.len(), threads);
+    for ((panel, first), swaps) in job.panels.iter().zip(&job.firsts).zip(swaps.chunks_mut(width)) {
+        for (swap, other) in swaps.iter_mut().zip(panel.swaps.get().into_iter().flatten()) {
+            *swap = first + other;
+        }
+    }
+    let zero = job.zero.into_inner();
+    (zero < usize::MAX).then_some(zero)
+}
+
+/// The strips of a matrix and what its panels leave.
+struct Job<'a, T> {
+    rows: usize,
+    /// Each strip is locked by the task at work on it, which the stages say.
+    strips: Vec<Mutex<MatMut<'a, T>>>,
+    /// The first column of each strip.
+    firsts: Vec<usize>,
+    panels: Vec<Factored<T>>,
+    /// The first row whose pivot is zero.
+    zero: AtomicUsize,
+    arch: Arch,
+}
+
+impl<'a, T: Scalar> Job<'a, T> {
+    fn new(a: MatMut<'a, T>, width: usize) -> Self {
+        let (rows, n) = (a.nrows(), a.ncols());
+        let k = rows.min(n);
+        // No strip lies on both sides of column k.
+        let firsts: Vec<_> = (0..k).step_by(width).chain((k..n).step_by(width)).collect();
+        let (left, right) = a.split_at_col_mut(k);
+        let cut = [left, right].into_iter().flat_map(|side| strips(side, width));
+        let strips: Vec<_> = cut.collect();
+        let panels = (0..k.div_ceil(width)).map(|panel| Factored {
+            lu: RwLock::new(Vec::new()),
+            swaps: OnceLock::new(),
+            users: AtomicUsize::new(firsts.len() - 1 - panel),
+        });
+        let panels = panels.collect();
+        let zero = AtomicUsize::new(usize::MAX);
+        Self { rows, panels, strips, firsts, zero, arch: Arch::new() }
+    }
+
+    fn strip(&self, strip: usize) -> MutexGuard<'_, MatMut<'a, T>> {
+        self.strips[strip].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn swaps(&self, panel: usize) -> &[usize] {
+        self.panels[panel].swaps.get().map_or(&[], Vec::as_slice)
+    }
+}
+
+impl<T: Scalar> Panels for Job<'_, T> {
+    fn factor(&self, panel: usize) {
+        let first = self.firsts[panel];
+        let mut strip = self.strip(panel);
+        let mut a = strip.as_mut().subrows_mut(first, self.rows - first);
+        let (m, n) = (a.nrows(), a.ncols());
+        let mut lu = vec![T::ZERO; m * n];
+        copy(a.as_mut(), &mut lu, true);
+        let mut swaps = vec![0; m.min(n)];
+        let mut scratch = Scratch::new(n, n);
+        let zero =
+            factor(Panel { a: &mut lu, lda: m, row: 0 }, &mut swaps, &mut scratch, self.arch);
+        copy(a, &mut lu, false);
+        let factored = &self.panels[panel];
+        if factored.users.load(Ordering::SeqCst) > 0 {
+            *factored.lu.write().unwrap_or_else(PoisonError::into_inner) = lu;
+        }
+        // A panel is factored once.
+        let _ = factored.swaps.set(swaps);
+        if let Some(row) = zero {
+            self.zero.fetch_min(first + row, Ordering::SeqCst);
+        }
+    }
+
+    fn update(&self, panel: usize, strip: usize) {
+        let factored = &self.panels[panel];
+        {
+            let first = self.firsts[panel];
+            let lu = factored.lu.read().unwrap_or_else(PoisonError::into_inner);
+            let m = self.rows - first;
+            let n = lu.len() / m;
+            let lu = MatRef::from_column_major_slice(&lu[..], m, n);
+            let mut strip = self.strip(strip);
+            let mut a = strip.as_mut().subrows_mut(first, m);
+            swap_rows(a.as_mut(), self.swaps(panel));
+            let (mut u, below) = a.split_at_row_mut(n);
+            let system = System { uplo: Uplo::Lower, diag: Diag::Unit, conj: Conj::No };
+            let mut scratch = Scratch::new(n, u.ncols());
+            solve(system, lu.subrows(0, n), u.as_mut(), &mut scratch, self.arch);
+            let l = lu.subrows(n, m - n);
+            subtract_product(below, (l, Conj::No), (u.as_ref(), Conj::No));
+        }
+        if factored.users.fetch_sub(1, Ordering::SeqCst) == 1 {
+            *factored.lu.write().unwrap_or_else(PoisonError::into_inner) = Vec::new();
+        }
+    }
+
+    /// Swaps the panel's rows as the later ones did.
+    fn finish(&self, panel: usize) {
+        let mut strip = self.strip(panel);
+        for later in panel + 1..self.panels.len() {
+            let first = self.firsts[later];
+            swap_rows(strip.as_mut().subrows_mut(first, self.rows - first), self.swaps(later));
+        }
+    }
+}
+
+/// Swaps row i with row `swaps[i]`, in order.
+fn swap_rows<T: Scalar>(a: MatMut<'_, T>, swaps: &[usize]) {
+    let mut a = a;
+    if a.row_stride() == 1 {
+        for j in 0..a.ncols() {
+            let Some(column) = a.as_mut().col_mut(j).try_as_col_major_mut() else { continue };
+            let column = column.as_slice_mut();
+            swaps.iter().enumerate().for_each(|(i, &other)| column.swap(i, other));
+        }
+        return;
+    }
+    for (i, &other) in swaps.iter().enumerate().filter(|(i, other)| *i < **other) {
+        let (above, below) = a.as_mut().split_at_row_mut(other);
+        let rows = (above.row_mut(i), below.row_mut(0));
+        let (x, y) = (rows.0.transpose_mut(), rows.1.transpose_mut());
+        if let (Some(x), Some(y)) = (x.try_as_col_major_mut(), y.try_as_col_major_mut()) {
+            x.as_slice_mut().swap_with_slice(y.as_slice_mut());
+        }
+    }
+}
+
+/// The columns of a strip to or from the contiguous columns of a panel.
+fn copy<T: Scalar>(mut a: MatMut<'_, T>, panel: &mut [T], to_panel: bool) {
+    /// The order of the blocks that are read and written while they are in the cache.
+    const BLOCK: usize = 16;
+    let (m, n) = (a.nrows(), a.ncols());
+    if a.row_stride() == 1 {
+        for (j, packed) in panel.chunks_exact_mut(m).enumerate() {
+            let Some(column) = a.as_mut().col_mut(j).try_as_col_major_mut() else { continue };
+            let column = column.as_slice_mut();
+            if to_panel {
+                packed.copy_from_slice(column);
+            } else {
+                column.copy_from_slice(packed);
+            }
+        }
+        return;
+    }
+    for i in (0..m).step_by(BLOCK) {
+        for row in i..m.min(i + BLOCK) {
+            let row_of_a = a.as_mut().row_mut(row).transpose_mut();
+            let Some(elements) = row_of_a.try_as_col_major_mut() else { continue };
+            let elements = elements.as_slice_mut().iter_mut();
+            for (x, packed) in elements.zip(panel[row..].iter_mut().step_by(m)) {
+                if to_panel {
+                    *packed = *x;
+                } else {
+                    *x = *packed;
+                }
+            }
+        }
+    }
+    debug_assert_eq!(panel.len(), m * n);
+}

@@ -1,0 +1,227 @@
+//! Matrices cut into strips for several threads, against the same on one thread without strips.
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![allow(clippy::cast_precision_loss, reason = "sizes here are small")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use faer::MatMut;
+use lapax_core::{InOut, Scalar as _, Serial, Side, Threads, Trans};
+use pulp::Arch;
+
+use crate::householder::Factor;
+use crate::lanes::tests::{close, for_each_scalar, random};
+use crate::reflectors::Reflectors;
+use crate::{
+    Diag, Real, Scalar, Uplo, cholesky, lu, reflectors, tiled_cholesky, tiled_lu, tiled_qr,
+};
+
+for_each_scalar!(lu_factors, cholesky_factors, qr_factors, triangular);
+
+/// So many threads, started for each job.
+struct Spawned(usize);
+
+impl Threads for Spawned {
+    fn count(&self) -> usize {
+        self.0
+    }
+
+    fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..self.0 {
+                scope.spawn(|| {
+                    loop {
+                        let chunk = next.fetch_add(1, Ordering::Relaxed);
+                        if chunk >= chunks {
+                            break;
+                        }
+                        body(chunk);
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// The same result for each number of threads.
+fn on_threads<R: PartialEq + std::fmt::Debug>(what: &str, run: impl Fn(&dyn Threads) -> R) -> R {
+    let alone = run(&Serial);
+    for threads in [1, 2, 5] {
+        let found = run(&Spawned(threads));
+        assert!(found == alone, "{what}: {threads} threads have another result than one");
+    }
+    alone
+}
+
+fn transposed<T: Scalar>(a: &[T], m: usize, n: usize) -> Vec<T> {
+    (0..m * n).map(|p| a[p % n * m + p / n]).collect()
+}
+
+/// Tall, wide, of one strip, of many, and with a zero pivot.
+fn lu_factors<T: Scalar>() {
+    for (m, n) in [(40, 40), (61, 61), (90, 33), (33, 90), (70, 16), (16, 70), (1, 5), (5, 1)] {
+        for singular in [None, Some(m.min(n) / 2)] {
+            let mut a = random::<T>(m * n);
+            let k = m.min(n);
+            if let Some(column) = singular {
+                a[column * m..(column + 1) * m].fill(T::ZERO);
+            }
+            let (mut factors, mut pivots, mut info) = (vec![T::ZERO; m * n], vec![0; k], [0]);
+            let lu = InOut { src: Some(&a[..]), dst: &mut factors };
+            lu::getrf(1, m, n, lu, &mut pivots, &mut info, &Serial).unwrap();
+            let zero = usize::try_from(info[0]).unwrap().checked_sub(1);
+            assert_eq!(zero, singular);
+            for (width, by_rows) in [(8, false), (16, true), (48, false), (100, true)] {
+                let what = format!("{m}x{n}, panels of {width}, by rows: {by_rows}");
+                let found = on_threads(&what, |threads| {
+                    let mut x = if by_rows { transposed(&a, m, n) } else { a.clone() };
+                    let mut swaps = vec![0; k];
+                    let view = if by_rows {
+                        MatMut::from_row_major_slice_mut(&mut x, m, n)
+                    } else {
+                        MatMut::from_column_major_slice_mut(&mut x, m, n)
+                    };
+                    let zero = tiled_lu::factor_tiled(view, &mut swaps, width, threads);
+                    (if by_rows { transposed(&x, n, m) } else { x }, swaps, zero)
+                });
+                let swaps: Vec<_> =
+                    found.1.iter().map(|&i| i32::try_from(i + 1).unwrap()).collect();
+                assert_eq!((&swaps, found.2), (&pivots, singular), "{what}");
+                close(&found.0, &factors, 100 * m.max(n), &what);
+            }
+        }
+    }
+}
+
+/// Both triangles, and matrices that are not positive definite at some row.
+fn cholesky_factors<T: Scalar>() {
+    for n in [1, 30, 64, 97] {
+        for failing in [None, Some(n / 2), Some(n - 1)] {
+            let x = random::<T>(n * n);
+            let mut a = vec![T::ZERO; n * n];
+            for (p, a) in a.iter_mut().enumerate() {
+                let (i, j) = (p % n, p / n);
+                let products = (0..n).map(|k| x[i + k * n] * x[j + k * n].conj());
+                *a = products.fold(T::ZERO, |sum, x| sum + x);
+                if i == j {
+                    *a = T::from_real(a.re() + T::Real::ONE);
+                }
+            }
+            if let Some(row) = failing {
+                a[row * (n + 1)] = T::from_real(-T::Real::ONE);
+            }
+            for uplo in [Uplo::Lower, Uplo::Upper] {
+                let (mut factor, mut info) = (vec![T::ZERO; n * n], [0]);
+                let l = InOut { src: Some(&a[..]), dst: &mut factor };
+                cholesky::potrf(uplo, 1, n, l, &mut info, &Serial).unwrap();
+                let expected = usize::try_from(info[0]).unwrap().checked_sub(1);
+                assert_eq!(expected, failing);
+                for width in [8, 32, 50, 128] {
+                    let what = format!("{n}, strips of {width}, {uplo:?}");
+                    let found = on_threads(&what, |threads| {
+                        let mut x = a.clone();
+                        let view = MatMut::from_column_major_slice_mut(&mut x, n, n);
+                        let view = if uplo == Uplo::Upper { view.transpose_mut() } else { view };
+                        let outcome = tiled_cholesky::factor_tiled(view, width, threads);
+                        // What a failed factorisation leaves depends on when the others saw it.
+                        (if outcome.is_ok() { x } else { Vec::new() }, outcome)
+                    });
+                    assert_eq!(found.1.err(), failing, "{what}");
+                    if failing.is_none() {
+                        close(&found.0, &factor, 100 * n, &what);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The factors, Q, and products with it on both sides.
+fn qr_factors<T: Scalar>() {
+    let arch = Arch::new();
+    for (m, n) in [(120, 120), (150, 60), (60, 150), (97, 96), (49, 49)] {
+        let (k, what) = (m.min(n), format!("{m}x{n}"));
+        let a = random::<T>(m * n);
+        let (mut factors, mut tau) = (a.clone(), vec![T::ZERO; k]);
+        let panel = crate::qr::Panel { a: &mut factors, lda: m, row: 0 };
+        crate::qr::factor(panel, &mut tau, &mut crate::qr::factor_scratch(m, n), arch);
+        let found = on_threads(&what, |threads| {
+            let (mut x, mut tau) = (a.clone(), vec![T::ZERO; k]);
+            tiled_qr::factor_tiled(&mut x, m, &mut tau, threads);
+            (x, tau)
+        });
+        close(&found.0, &factors, 100 * m.max(n), &what);
+        close(&found.1, &tau, 100 * m.max(n), &what);
+
+        // As many columns as Q has, and as many as there are reflectors.
+        for columns in [m, k] {
+            let mut reflectors = random::<T>(m * columns);
+            reflectors[..m * k].copy_from_slice(&factors[..m * k]);
+            let mut q = reflectors.clone();
+            let mut scratch = crate::householder::BlockScratch::new(m, 32, m);
+            reflectors::generate(&mut q, m, &tau, &mut scratch, arch);
+            let found = on_threads(&what, |threads| {
+                let mut q = reflectors.clone();
+                tiled_qr::generate_tiled(&mut q, m, &tau, threads);
+                q
+            });
+            close(&found, &q, 100 * m, &format!("{what}: {columns} columns of Q"));
+        }
+
+        const OTHERS: usize = 70;
+        for (side, factor) in [Side::Left, Side::Right]
+            .into_iter()
+            .flat_map(|side| [Factor::Q, Factor::Adjoint].map(|factor| (side, factor)))
+        {
+            let rows = if side == Side::Left { m } else { OTHERS };
+            let c = random::<T>(m * OTHERS);
+            let q = Reflectors { a: &factors[..m * k], r: m, tau: &tau, factor };
+            let mut product = c.clone();
+            let mut scratch = crate::householder::BlockScratch::new(m, 32, OTHERS);
+            let sums = &mut vec![T::ZERO; rows];
+            reflectors::multiply(side, q, &mut product, rows, &mut scratch, sums, arch);
+            let found = on_threads(&what, |threads| {
+                let mut c = c.clone();
+                tiled_qr::multiply_tiled(side, q, &mut c, rows, threads);
+                c
+            });
+            close(&found, &product, 100 * m, &format!("{what}: {side:?} {factor:?}"));
+        }
+    }
+}
+
+/// Systems large enough for strips, against the residual.
+fn triangular<T: Scalar>() {
+    let (n, nrhs) = (200, 150);
+    let mut a = random::<T>(n * n);
+    for i in 0..n {
+        a[i * (n + 1)] = T::from_real(T::Real::from_f64(n as f64));
+    }
+    let b = random::<T>(n * nrhs);
+    for (side, uplo) in [(Side::Left, Uplo::Lower), (Side::Right, Uplo::Upper)] {
+        let (m, columns) = if side == Side::Left { (n, nrhs) } else { (nrhs, n) };
+        let what = format!("{side:?} {uplo:?}");
+        let x = on_threads(&what, |threads| {
+            let mut x = b.clone();
+            let x_in = InOut { src: None, dst: &mut x[..] };
+            let (trans, diag) = (Trans::ConjTranspose, Diag::NonUnit);
+            crate::triangular::trsm(side, uplo, trans, diag, 1, m, columns, &a, x_in, threads)
+                .unwrap();
+            x
+        });
+        let at = |i: usize, j: usize| {
+            let kept = if uplo == Uplo::Lower { j >= i } else { j <= i };
+            if kept { a[i * n + j].conj() } else { T::ZERO }
+        };
+        // Element (i, j) of op(A) is the conjugate of element (j, i) of A.
+        let product = (0..m * columns).map(|p| {
+            let (i, j) = (p % m, p / m);
+            let terms = (0..n).map(|k| match side {
+                Side::Left => at(i, k) * x[k + j * m],
+                Side::Right => x[i + k * m] * at(k, j),
+            });
+            terms.fold(T::ZERO, |sum, x| sum + x)
+        });
+        close(&product.collect::<Vec<_>>(), &b, 10 * n, &what);
+    }
+}
