@@ -16,8 +16,8 @@ from lapax._lowering import is_static
 Attributes = Mapping[str, np.generic]
 
 _SMALL = 64
-"""The order up to which `solve` and `inv` keep no factors, and up to which a copy of an operand takes a
-good part of a call's time."""
+"""The order up to which `solve` and `inv` keep no factors, and up to which a copy of an operand
+takes a good part of a call's time."""
 
 _SMALL_QR = 32
 """The rows and columns up to which QR works on rows as they lie."""
