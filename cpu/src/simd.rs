@@ -112,32 +112,71 @@ impl<T: Scalar> Divisor<T> {
 /// The index of the first element of largest |re| + |im|, where a NaN is larger than any number.
 #[inline(always)]
 pub(crate) fn first_largest<T: Scalar>(x: &[T]) -> usize {
-    /// Independent maxima, so that the loop over them is one of vectors.
+    /// Independent maxima, so that the loops over them are of vectors.
     const LANES: usize = 16;
-    let larger = |best: T::Real, size: T::Real| size > best || (size.is_nan() && !best.is_nan());
     if x.len() < 2 * LANES {
         let mut first = (0, -T::Real::ONE);
-        for (i, x) in x.iter().enumerate() {
-            let size = x.abs1();
-            if larger(first.1, size) {
+        for (i, size) in x.iter().map(|x| x.abs1()).enumerate() {
+            if size > first.1 || (size.is_nan() && !first.1.is_nan()) {
                 first = (i, size);
             }
         }
         return first.0;
     }
-    let maximum = |best, size| if larger(best, size) { size } else { best };
-    let mut lanes = [-T::Real::ONE; LANES];
-    let chunks = x.chunks_exact(LANES);
-    let rest = chunks.remainder().iter().map(|x| x.abs1());
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    // Choices without branches: a comparison with NaN is false.
+    let mut largest = [-T::Real::ONE; LANES];
+    let mut nan = [false; LANES];
     for chunk in chunks {
-        for (lane, x) in lanes.iter_mut().zip(chunk) {
-            *lane = maximum(*lane, x.abs1());
+        for ((largest, nan), x) in largest.iter_mut().zip(&mut nan).zip(chunk) {
+            let size = x.abs1();
+            *largest = if size > *largest { size } else { *largest };
+            *nan |= size.is_nan();
         }
     }
-    let largest = lanes.into_iter().chain(rest).fold(-T::Real::ONE, maximum);
-    let found = |x: &T| {
-        let size = x.abs1();
-        size == largest || (size.is_nan() && largest.is_nan())
-    };
-    x.iter().position(found).unwrap_or(0)
+    let mut any_nan = nan.into_iter().any(|nan| nan);
+    let mut maximum = -T::Real::ONE;
+    for size in largest.into_iter().chain(rest.iter().map(|x| x.abs1())) {
+        maximum = if size > maximum { size } else { maximum };
+        any_nan |= size.is_nan();
+    }
+    let found = |x: &T| if any_nan { x.abs1().is_nan() } else { x.abs1() == maximum };
+    // Whole chunks at first, which is a loop of vectors too.
+    let before =
+        chunks.iter().take_while(|chunk| !chunk.iter().fold(false, |any, x| any | found(x)));
+    let first = before.count() * LANES;
+    x[first..].iter().position(found).map_or(0, |i| first + i)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_largest;
+
+    #[test]
+    fn ties_and_nan() {
+        for n in [1, 5, 31, 32, 33, 47, 48, 100] {
+            let mut x: Vec<f64> = (0..n).map(|i| f64::from(i % 7) - 3.0).collect();
+            assert_eq!(first_largest(&x), 0, "{n}");
+            for at in [n - 1, n / 2] {
+                let at = usize::try_from(at).unwrap_or(0);
+                x[at] = -9.0;
+                let first = x.iter().position(|&x| x == -9.0);
+                assert_eq!(Some(first_largest(&x)), first, "{n}");
+            }
+            for at in [n - 1, n / 3] {
+                let at = usize::try_from(at).unwrap_or(0);
+                x[at] = f64::NAN;
+                let first = x.iter().position(|x| x.is_nan());
+                assert_eq!(Some(first_largest(&x)), first, "{n}");
+            }
+        }
+    }
+
+    #[test]
+    fn complex_numbers_by_the_sum_of_their_parts() {
+        let number = |re, im| num_complex::Complex::new(re, im);
+        let mut x = vec![number(1.0_f32, 0.0); 40];
+        (x[20], x[30]) = (number(-0.75, 0.75), number(1.0, -0.5));
+        assert_eq!(first_largest(&x), 20);
+    }
 }
