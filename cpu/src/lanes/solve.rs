@@ -56,7 +56,6 @@ impl<T: Scalar> Kernel<T, (Items<'_, T>, Items<'_, T>, ItemsMut<'_, T>)> for Sol
             (2, 1) => group::<S, T>(simd, scratch, (a, b, x), count, (2, 1)),
             (3, 1) => group::<S, T>(simd, scratch, (a, b, x), count, (3, 1)),
             (4, 1) => group::<S, T>(simd, scratch, (a, b, x), count, (4, 1)),
-            (8, 1) => group::<S, T>(simd, scratch, (a, b, x), count, (8, 1)),
             size => group::<S, T>(simd, scratch, (a, b, x), count, size),
         }
     }
@@ -83,7 +82,6 @@ impl<T: Scalar> Kernel<T, (Items<'_, T>, ItemsMut<'_, T>)> for Invert {
             2 => group::<S, T>(simd, scratch, (a, None, x), count, (2, 2)),
             3 => group::<S, T>(simd, scratch, (a, None, x), count, (3, 3)),
             4 => group::<S, T>(simd, scratch, (a, None, x), count, (4, 4)),
-            8 => group::<S, T>(simd, scratch, (a, None, x), count, (8, 8)),
             n => group::<S, T>(simd, scratch, (a, None, x), count, (n, n)),
         }
     }
