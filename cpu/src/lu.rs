@@ -327,13 +327,7 @@ impl<T: Scalar> WithSimd for Eliminate<'_, T> {
             swap_rows(&mut a[..left * lda], lda, row, swaps);
             swap_rows(&mut a[behind * lda..], lda, row, swaps);
             let (l, right) = a[left * lda..].split_at_mut(swaps.len() * lda);
-            if swaps.len() == STEPS {
-                subtract_columns::<S, T, STEPS>(l, lda, row, right);
-                continue;
-            }
-            for (k, column) in l.chunks_exact(lda).enumerate() {
-                subtract_columns::<S, T, 1>(column, lda, row + k, right);
-            }
+            subtract_columns::<S, T>(l, lda, row, right);
         }
         zero
     }
@@ -352,15 +346,7 @@ fn eliminate_block<S: Simd, T: Scalar>(
         let row = first + j;
         let (l, right) = a.split_at_mut(j * lda);
         let column = &mut right[..lda];
-        let mut k = 0;
-        while k + 4 <= j {
-            subtract_columns::<S, T, 4>(&l[k * lda..(k + 4) * lda], lda, first + k, column);
-            k += 4;
-        }
-        while k < j {
-            subtract_columns::<S, T, 1>(&l[k * lda..(k + 1) * lda], lda, first + k, column);
-            k += 1;
-        }
+        subtract_columns::<S, T>(l, lda, first, column);
         let other = row + first_largest(&column[row..]);
         let pivot = column[other];
         *swap = other;
@@ -376,36 +362,33 @@ fn eliminate_block<S: Simd, T: Scalar>(
     zero
 }
 
-/// What K steps of elimination from row `first` on do to columns: their rows `first` to `first` + K
-/// become rows of U, and K products are taken from each row below.
+/// What elimination by the columns of L, at most [`STEPS`], does to columns: their rows from `first` on
+/// become rows of U, one for each column of L, and as many products are taken from each row below.
 #[inline(always)]
-fn subtract_columns<S: Simd, T: Scalar, const K: usize>(
-    l: &[T],
-    lda: usize,
-    first: usize,
-    columns: &mut [T],
-) {
+fn subtract_columns<S: Simd, T: Scalar>(l: &[T], lda: usize, first: usize, columns: &mut [T]) {
     let mut groups = columns.chunks_exact_mut(TOGETHER * lda);
     for group in &mut groups {
-        subtract_group::<S, T, K, TOGETHER>(l, lda, first, group);
+        subtract_group::<S, T, TOGETHER>(l, lda, first, group);
     }
     for column in groups.into_remainder().chunks_exact_mut(lda) {
-        subtract_group::<S, T, K, 1>(l, lda, first, column);
+        subtract_group::<S, T, 1>(l, lda, first, column);
     }
 }
 
 /// [`subtract_columns`] for C columns, whose rows pass through registers together.
 #[inline(always)]
-fn subtract_group<S: Simd, T: Scalar, const K: usize, const C: usize>(
+fn subtract_group<S: Simd, T: Scalar, const C: usize>(
     l: &[T],
     lda: usize,
     first: usize,
     columns: &mut [T],
 ) {
-    let mut u = [[T::ZERO; K]; C];
+    // No constant: a compiler takes minutes for the loop unrolled.
+    let depth = (l.len() / lda).min(STEPS);
+    let mut u = [[T::ZERO; STEPS]; C];
     for c in 0..C {
-        let column = &mut columns[c * lda + first..][..K];
-        for k in 0..K {
+        let column = &mut columns[c * lda + first..][..depth];
+        for k in 0..depth {
             let mut x = column[k];
             for i in 0..k {
                 x = sub_mul::<S, T>(x, u[c][i], l[i * lda + first + k]);
@@ -414,13 +397,13 @@ fn subtract_group<S: Simd, T: Scalar, const K: usize, const C: usize>(
             u[c][k] = x;
         }
     }
-    let mut row = first + K;
+    let mut row = first + depth;
     while row + ROWS <= lda {
         let mut sums = [[T::ZERO; ROWS]; C];
         for c in 0..C {
             sums[c].copy_from_slice(&columns[c * lda + row..][..ROWS]);
         }
-        for k in 0..K {
+        for k in 0..depth {
             let l = &l[k * lda + row..][..ROWS];
             for c in 0..C {
                 for r in 0..ROWS {
@@ -436,7 +419,7 @@ fn subtract_group<S: Simd, T: Scalar, const K: usize, const C: usize>(
     for c in 0..C {
         for i in row..lda {
             let mut x = columns[c * lda + i];
-            for k in 0..K {
+            for k in 0..depth {
                 x = sub_mul::<S, T>(x, u[c][k], l[k * lda + i]);
             }
             columns[c * lda + i] = x;
