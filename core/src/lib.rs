@@ -18,5 +18,5 @@ pub use error::{Error, index_fits_i32, product};
 pub use items::{InOut, Items, ItemsInOut, ItemsMut};
 pub use scalar::{Real, Scalar};
 pub use tasks::{Stages, run_tasks};
-pub use threads::{Serial, Threads};
+pub use threads::{Serial, Spawned, Threads};
 pub use words::{Diag, Side, SingularVectors, Sort, Trans, UnknownCode, Uplo, Vectors};

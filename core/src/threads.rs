@@ -1,4 +1,6 @@
-//! Threads that belong to somebody else: XLA's pool, a test's, or none.
+//! Threads: those of somebody else, such as XLA's pool, of our own, or none.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Runs numbered pieces of one job, on threads of its choice.
 pub trait Threads: Sync {
@@ -21,5 +23,32 @@ impl Threads for Serial {
 
     fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
         (0..chunks).for_each(body);
+    }
+}
+
+/// So many threads, started for each job; each takes the next piece until none is left.
+#[derive(Clone, Copy, Debug)]
+pub struct Spawned(pub usize);
+
+impl Threads for Spawned {
+    fn count(&self) -> usize {
+        self.0.max(1)
+    }
+
+    fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..self.count() {
+                scope.spawn(|| {
+                    loop {
+                        let chunk = next.fetch_add(1, Ordering::Relaxed);
+                        if chunk >= chunks {
+                            break;
+                        }
+                        body(chunk);
+                    }
+                });
+            }
+        });
     }
 }

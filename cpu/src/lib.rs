@@ -65,6 +65,6 @@ mod update;
 
 pub use divide_and_conquer::DivideAndConquer;
 pub use lapax_core::{
-    Diag, Error, InOut, Real, Serial, Side, SingularVectors, Threads, Trans, Uplo, Vectors,
+    Diag, Error, InOut, Real, Serial, Side, SingularVectors, Spawned, Threads, Trans, Uplo, Vectors,
 };
 pub use scalar::Scalar;

@@ -7,6 +7,7 @@ use lapax_cpu_macros::per_scalar;
 
 use crate::lanes::{self, MAX_LANES, for_each_group};
 use crate::lu::{self, LANES_ORDER};
+use crate::row_major::Getrf;
 use crate::rows::ROWS;
 use crate::scalar::nanoseconds;
 use crate::{Error, InOut, Scalar, Serial, Threads, Trans};
@@ -21,22 +22,19 @@ const TOGETHER: usize = MAX_LANES;
 /// [`crate::lu::lu`] and [`crate::lu::lu_solve`], or other routines with their contracts.
 #[derive(Clone, Copy)]
 pub(crate) struct Routines<T> {
-    pub(crate) lu: Factor<T>,
+    pub(crate) lu: Getrf<T>,
     pub(crate) lu_solve: Solve<T>,
 }
 
-type Factor<T> = fn(
-    usize,
-    usize,
-    usize,
-    InOut<'_, T>,
-    &mut [i32],
-    &mut [i32],
-    &dyn Threads,
-) -> Result<(), Error>;
-
 type Solve<T> =
     fn(Trans, usize, usize, usize, &[T], &[i32], &[T], &mut [T], &dyn Threads) -> Result<(), Error>;
+
+impl<T: Scalar> Routines<T> {
+    /// Ours.
+    pub(crate) fn own() -> Self {
+        Self { lu: lu::lu, lu_solve: lu::lu_solve }
+    }
+}
 
 /// The solution of A·X = B for each system of a batch.
 ///
@@ -58,8 +56,7 @@ pub fn solve<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     if nrhs == 0 || nrhs > LANES_SIDES || !lanes::pay(batch, n, LANES_ORDER) {
-        let routines = Routines { lu: lu::lu, lu_solve: lu::lu_solve };
-        return by_factors(routines, batch, (n, nrhs), a, Some(b), x, threads);
+        return by_factors(Routines::own(), batch, (n, nrhs), a, Some(b), x, threads);
     }
     let operands = (
         Items::new("a", batch, &[n, n], a)?,
@@ -86,8 +83,7 @@ pub fn inv<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     if !lanes::pay(batch, n, LANES_ORDER) {
-        let routines = Routines { lu: lu::lu, lu_solve: lu::lu_solve };
-        return by_factors(routines, batch, (n, n), a, None, x, threads);
+        return by_factors(Routines::own(), batch, (n, n), a, None, x, threads);
     }
     let operands = (Items::new("a", batch, &[n, n], a)?, ItemsMut::new("x", batch, &[n, n], x)?);
     let kernel = lanes::solve::Invert { n };

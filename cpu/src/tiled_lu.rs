@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use faer::{Conj, MatMut, MatRef};
+use faer::{ColMut, Conj, MatMut, MatRef};
 use pulp::Arch;
 
 use crate::lu::{Panel, factor};
@@ -143,35 +143,27 @@ impl<T: Scalar> Panels for Job<'_, T> {
 }
 
 /// Swaps row i with row `swaps[i]`, in order.
-fn swap_rows<T: Scalar>(a: MatMut<'_, T>, swaps: &[usize]) {
-    let mut a = a;
+fn swap_rows<T: Scalar>(mut a: MatMut<'_, T>, swaps: &[usize]) {
     if a.row_stride() == 1 {
-        for j in 0..a.ncols() {
-            let Some(column) = a.as_mut().col_mut(j).try_as_col_major_mut() else { continue };
-            let column = column.as_slice_mut();
+        for column in a.col_iter_mut() {
+            let column = contiguous(column);
             swaps.iter().enumerate().for_each(|(i, &other)| column.swap(i, other));
         }
         return;
     }
     for (i, &other) in swaps.iter().enumerate().filter(|(i, other)| *i < **other) {
         let (above, below) = a.as_mut().split_at_row_mut(other);
-        let rows = (above.row_mut(i), below.row_mut(0));
-        let (x, y) = (rows.0.transpose_mut(), rows.1.transpose_mut());
-        if let (Some(x), Some(y)) = (x.try_as_col_major_mut(), y.try_as_col_major_mut()) {
-            x.as_slice_mut().swap_with_slice(y.as_slice_mut());
-        }
+        let (x, y) = (above.row_mut(i).transpose_mut(), below.row_mut(0).transpose_mut());
+        contiguous(x).swap_with_slice(contiguous(y));
     }
 }
 
 /// The columns of a strip to or from the contiguous columns of a panel.
-fn copy<T: Scalar>(mut a: MatMut<'_, T>, panel: &mut [T], to_panel: bool) {
-    /// The order of the blocks that are read and written while they are in the cache.
-    const BLOCK: usize = 16;
-    let (m, n) = (a.nrows(), a.ncols());
+fn copy<T: Scalar>(a: MatMut<'_, T>, panel: &mut [T], to_panel: bool) {
+    let m = a.nrows();
     if a.row_stride() == 1 {
-        for (j, packed) in panel.chunks_exact_mut(m).enumerate() {
-            let Some(column) = a.as_mut().col_mut(j).try_as_col_major_mut() else { continue };
-            let column = column.as_slice_mut();
+        for (column, packed) in a.col_iter_mut().zip(panel.chunks_exact_mut(m)) {
+            let column = contiguous(column);
             if to_panel {
                 packed.copy_from_slice(column);
             } else {
@@ -180,19 +172,23 @@ fn copy<T: Scalar>(mut a: MatMut<'_, T>, panel: &mut [T], to_panel: bool) {
         }
         return;
     }
-    for i in (0..m).step_by(BLOCK) {
-        for row in i..m.min(i + BLOCK) {
-            let row_of_a = a.as_mut().row_mut(row).transpose_mut();
-            let Some(elements) = row_of_a.try_as_col_major_mut() else { continue };
-            let elements = elements.as_slice_mut().iter_mut();
-            for (x, packed) in elements.zip(panel[row..].iter_mut().step_by(m)) {
-                if to_panel {
-                    *packed = *x;
-                } else {
-                    *x = *packed;
-                }
+    // A row of a strip is a few cache lines, and so many columns of the panel stay in the cache.
+    for (i, row) in a.row_iter_mut().enumerate() {
+        let packed = panel[i..].iter_mut().step_by(m);
+        for (x, packed) in contiguous(row.transpose_mut()).iter_mut().zip(packed) {
+            if to_panel {
+                *packed = *x;
+            } else {
+                *x = *packed;
             }
         }
     }
-    debug_assert_eq!(panel.len(), m * n);
+}
+
+/// The elements of a column, or transposed row, of which the matrix says that they lie together.
+fn contiguous<T>(column: ColMut<'_, T>) -> &mut [T] {
+    match column.try_as_col_major_mut() {
+        Some(column) => column.as_slice_mut(),
+        None => unreachable!("neither rows nor columns are contiguous"),
+    }
 }

@@ -37,12 +37,16 @@ impl<T: Scalar> Shared<T> {
         Self { scratch, rows, reflectors }
     }
 
-    /// Calls `f` with the block, which multiplies matrices of so many columns, or rows.
-    fn with<R>(&self, others: usize, f: impl FnOnce(Block<'_, T>) -> R) -> R {
+    /// The block, which multiplies matrices of as many columns, or rows, as `work` is for.
+    fn block<'a>(&'a self, work: &'a mut [T]) -> Block<'a, T> {
         let (v, t) = self.scratch.made(self.rows, self.reflectors);
-        let mut w = vec![T::ZERO; 2 * self.reflectors * others.max(self.reflectors)];
-        f(Block::new(v, t, &mut w))
+        Block::new(v, t, work)
     }
+}
+
+/// For [`Shared::block`] and matrices of so many columns, or rows.
+fn work<T: Scalar>(others: usize) -> Vec<T> {
+    vec![T::ZERO; 2 * WIDTH * others.max(WIDTH)]
 }
 
 /// A block that is made by one task, for others.
@@ -108,7 +112,7 @@ impl<T: Scalar> Panels for Factorisation<'_, T> {
             let n = strip.len() / m;
             let c = MatMut::from_column_major_slice_mut(&mut strip[..], m, n);
             let c = c.subrows_mut(row, m - row);
-            block.with(n, |mut block| block.apply_left(Factor::Adjoint, c));
+            block.block(&mut work(n)).apply_left(Factor::Adjoint, c);
         }
         if self.users[panel].fetch_sub(1, Ordering::SeqCst) == 1 {
             put(&self.blocks[panel], None);
@@ -120,7 +124,8 @@ impl<T: Scalar> Panels for Factorisation<'_, T> {
 
 /// The columns of `a`, m rows each, of which as many as `tau` has hold reflectors, become those of Q.
 pub(crate) fn generate_tiled<T: Scalar>(a: &mut [T], m: usize, tau: &[T], threads: &dyn Threads) {
-    let (left, right) = a.split_at_mut(tau.len() * m);
+    let k = tau.len();
+    let (left, right) = a.split_at_mut(k * m);
     let strips = left.chunks_mut(WIDTH * m).chain(right.chunks_mut(WIDTH * m)).map(Mutex::new);
     let strips: Vec<_> = strips.collect();
     let tau: Vec<_> = tau.chunks(WIDTH).collect();
@@ -138,13 +143,10 @@ pub(crate) fn generate_tiled<T: Scalar>(a: &mut [T], m: usize, tau: &[T], thread
         let at = count - 1 - (task - blocks.len());
         let mut strip = strip(at);
         let n = strip.len() / m;
-        // The number of the strip's first column.
-        let first = if at < blocks.len() {
-            at * WIDTH
-        } else {
-            tau.iter().map(|tau| tau.len()).sum::<usize>() + (at - blocks.len()) * WIDTH
-        };
+        let mut work = work(n);
         if at >= blocks.len() {
+            // The number of the strip's first column.
+            let first = k + (at - blocks.len()) * WIDTH;
             for (j, column) in strip.chunks_exact_mut(m).enumerate() {
                 column.fill(T::ZERO);
                 column[first + j] = T::ONE;
@@ -159,12 +161,12 @@ pub(crate) fn generate_tiled<T: Scalar>(a: &mut [T], m: usize, tau: &[T], thread
             let c = MatMut::from_column_major_slice_mut(&mut strip[..], m, n);
             let (mut above, below) = c.split_at_row_mut(row);
             if block == at {
-                shared.with(n, |mut block| block.first_columns(below));
+                shared.block(&mut work).first_columns(below);
                 for j in 0..n {
                     (0..row).for_each(|i| above[(i, j)] = T::ZERO);
                 }
             } else {
-                shared.with(n, |mut block| block.apply_left(Factor::Q, below));
+                shared.block(&mut work).apply_left(Factor::Q, below);
             }
         }
     });
@@ -196,6 +198,7 @@ pub(crate) fn multiply_tiled<T: Scalar>(
         }
         let strip = &strips[task - blocks.len()];
         let mut strip = strip.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut work = work(strip.ncols());
         for step in 0..blocks.len() {
             let block = if q.last_first(side) { blocks.len() - 1 - step } else { step };
             if !stages.wait(block, 1) {
@@ -204,10 +207,11 @@ pub(crate) fn multiply_tiled<T: Scalar>(
             let Some(shared) = get(&blocks[block]) else { continue };
             let row = block * WIDTH;
             let c = strip.as_mut().subrows_mut(row, q.r - row);
-            shared.with(c.ncols(), |mut block| match side {
+            let mut block = shared.block(&mut work);
+            match side {
                 Side::Left => block.apply_left(q.factor, c),
                 Side::Right => block.apply_right(q.factor, c.transpose_mut()),
-            });
+            }
         }
     });
 }

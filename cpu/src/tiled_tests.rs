@@ -2,10 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 #![allow(clippy::cast_precision_loss, reason = "sizes here are small")]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use faer::MatMut;
-use lapax_core::{InOut, Scalar as _, Serial, Side, Threads, Trans};
+use lapax_core::{InOut, Scalar as _, Serial, Side, Spawned, Threads, Trans};
 use pulp::Arch;
 
 use crate::householder::Factor;
@@ -16,32 +14,6 @@ use crate::{
 };
 
 for_each_scalar!(lu_factors, cholesky_factors, qr_factors, triangular);
-
-/// So many threads, started for each job.
-struct Spawned(usize);
-
-impl Threads for Spawned {
-    fn count(&self) -> usize {
-        self.0
-    }
-
-    fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
-        let next = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..self.0 {
-                scope.spawn(|| {
-                    loop {
-                        let chunk = next.fetch_add(1, Ordering::Relaxed);
-                        if chunk >= chunks {
-                            break;
-                        }
-                        body(chunk);
-                    }
-                });
-            }
-        });
-    }
-}
 
 /// The same result for each number of threads.
 fn on_threads<R: PartialEq + std::fmt::Debug>(what: &str, run: impl Fn(&dyn Threads) -> R) -> R {

@@ -1,7 +1,7 @@
 //! potrf: ‖L·Lᴴ − A‖ / (n·‖A‖·ε), the triangle that is not named, info, NaN.
 
 use lapax_core::Scalar;
-use lapax_cpu::{Error, InOut, Serial, Threads, Uplo, cholesky::potrf};
+use lapax_cpu::{Error, InOut, Serial, Spawned, Threads, Uplo, cholesky::potrf};
 
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, definite};
@@ -9,7 +9,6 @@ use crate::matrix::{Matrix, ratio};
 use crate::ratios::compare;
 use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
-use crate::threads::Spawned;
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(residual, imaginary_diagonal_is_ignored);

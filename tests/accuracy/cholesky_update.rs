@@ -1,14 +1,13 @@
 //! `cholesky_update`: ‖R'ᴴ·R' − (Rᴴ·R + w·wᴴ)‖ / (n·‖Rᴴ·R + w·wᴴ‖·ε), row-major R.
 
 use lapax_core::Scalar;
-use lapax_cpu::{InOut, Serial, Threads, cholesky::cholesky_update};
+use lapax_cpu::{InOut, Serial, Spawned, Threads, cholesky::cholesky_update};
 
 use crate::backend::Backend;
 use crate::kinds::{Kind, matrix};
 use crate::matrix::{Matrix, ratio};
 use crate::ratios::compare;
 use crate::sample::{Sample, bits};
-use crate::threads::Spawned;
 use crate::{for_each_scalar, sweep};
 
 for_each_scalar!(residual, nan_stays_in_its_matrix, same_bits_everywhere);

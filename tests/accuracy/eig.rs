@@ -4,7 +4,7 @@
 use lapax_core::{Real as _, Scalar};
 use lapax_cpu::eig::Eigen;
 use lapax_cpu::schur::Eigenvalues;
-use lapax_cpu::{Serial, Threads, Vectors};
+use lapax_cpu::{Serial, Spawned, Threads, Vectors};
 use num_complex::Complex;
 
 use crate::backend::{BACKENDS, Backend, call};
@@ -13,7 +13,6 @@ use crate::matrix::{Matrix, ratio};
 use crate::ratios::{Ratios, compare};
 use crate::sample::{Sample, bits, times_power};
 use crate::sweep::{self, FEW};
-use crate::threads::Spawned;
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(residual, hard_cases);

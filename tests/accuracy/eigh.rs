@@ -2,7 +2,7 @@
 //! same bits everywhere.
 
 use lapax_core::{Real as _, Scalar};
-use lapax_cpu::{InOut, Serial, Threads, Uplo, Vectors};
+use lapax_cpu::{InOut, Serial, Spawned, Threads, Uplo, Vectors};
 
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, hermitian};
@@ -10,7 +10,6 @@ use crate::matrix::{Matrix, departure, ratio};
 use crate::ratios::{Ratios, compare};
 use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
-use crate::threads::Spawned;
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(residual);

@@ -2,7 +2,7 @@
 //! everywhere.
 
 use lapax_core::Scalar;
-use lapax_cpu::{Error, InOut, Serial, Threads, hessenberg::gehrd};
+use lapax_cpu::{Error, InOut, Serial, Spawned, Threads, hessenberg::gehrd};
 
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, matrix, square};
@@ -10,7 +10,6 @@ use crate::matrix::{Matrix, departure, identity, ratio};
 use crate::ratios::{LIMIT, compare};
 use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
-use crate::threads::Spawned;
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(residual);

@@ -1,7 +1,7 @@
 //! getrf: ‖P·L·U − A‖ / (max(m, n)·‖A‖·ε), pivots, info, NaN, and the same bits everywhere.
 
 use lapax_core::Scalar;
-use lapax_cpu::{Error, InOut, Real as _, Serial, Threads, lu::getrf};
+use lapax_cpu::{Error, InOut, Real as _, Serial, Spawned, Threads, lu::getrf};
 use num_complex::Complex;
 
 use crate::backend::{BACKENDS, Backend, call};
@@ -10,7 +10,6 @@ use crate::matrix::{Matrix, ratio};
 use crate::ratios::compare;
 use crate::sample::{Random, Sample, bits};
 use crate::sweep::{self, FEW};
-use crate::threads::Spawned;
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(residual);

@@ -28,7 +28,6 @@ mod sizes;
 mod spectrum;
 mod svd;
 mod sweep;
-mod threads;
 mod triangular;
 mod tridiagonal;
 mod tridiagonalize;

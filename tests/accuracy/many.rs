@@ -6,14 +6,15 @@ use lapax_cpu::qr::Factor;
 use lapax_cpu::schur::Eigenvalues;
 use lapax_cpu::svd::Svd;
 use lapax_cpu::tridiagonal::{Diagonals, tridiagonal_solve_perturbed};
-use lapax_cpu::{Diag, InOut, Serial, Side, SingularVectors, Threads, Trans, Uplo, Vectors};
+use lapax_cpu::{
+    Diag, InOut, Serial, Side, SingularVectors, Spawned, Threads, Trans, Uplo, Vectors,
+};
 use lapax_cpu::{cholesky::cholesky_update, lu::lu_pivots_to_permutation};
 
 use crate::backend::{Backend, call};
 use crate::for_each_backend;
 use crate::sample::{Random, Sample, bits};
 use crate::sweep::FEW;
-use crate::threads::Spawned;
 
 for_each_backend!(
     potrf, getrf, geqrf, orgqr, ormqr, geqp3, syevd, sytrd, gesdd, gesvd, geev, gees, gehrd, trsm,

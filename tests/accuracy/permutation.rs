@@ -1,10 +1,9 @@
 //! `lu_pivots_to_permutation`: exact, so compared exactly.
 
 use lapax_cpu::lu::lu_pivots_to_permutation;
-use lapax_cpu::{Error, Serial};
+use lapax_cpu::{Error, Serial, Spawned};
 
 use crate::sample::Random;
-use crate::threads::Spawned;
 
 /// The definition, by hand: swaps in order on the identity.
 fn expected(p: usize, pivots: &[i32]) -> Vec<i32> {

@@ -2,7 +2,7 @@
 
 use lapax_core::Scalar;
 use lapax_cpu::qr::geqp3;
-use lapax_cpu::{Error, InOut, Serial, Threads};
+use lapax_cpu::{Error, InOut, Serial, Spawned, Threads};
 
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, matrix};
@@ -10,7 +10,6 @@ use crate::matrix::Matrix;
 use crate::qr::{self, nan_taus, shapes};
 use crate::ratios::{LIMIT, compare};
 use crate::sample::{Sample, bits};
-use crate::threads::Spawned;
 use crate::{for_each_backend, for_each_scalar, sweep};
 
 for_each_scalar!(residual);

@@ -2,7 +2,7 @@
 //! same reflectors in the wide type, ‖op(Q)·C − …‖ / (max(m, n)·‖C‖·ε).
 
 use lapax_cpu::qr::Factor;
-use lapax_cpu::{InOut, Serial, Side, Threads};
+use lapax_cpu::{InOut, Serial, Side, Spawned, Threads};
 
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, matrix};
@@ -11,7 +11,6 @@ use crate::qr::{factor, shapes, wide_q};
 use crate::ratios::compare;
 use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
-use crate::threads::Spawned;
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(columns_of_q, products_with_q);

@@ -2,7 +2,7 @@
 //! range, NaN, and the same bits everywhere.
 
 use lapax_core::Scalar;
-use lapax_cpu::{InOut, Real as _, Serial, Threads};
+use lapax_cpu::{InOut, Real as _, Serial, Spawned, Threads};
 use num_complex::Complex;
 
 use crate::backend::{BACKENDS, Backend, call};
@@ -12,7 +12,6 @@ use crate::products::form;
 use crate::ratios::compare;
 use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
-use crate::threads::Spawned;
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(residual);

@@ -3,7 +3,7 @@
 
 use lapax_core::Scalar;
 use lapax_cpu::schur::Eigenvalues;
-use lapax_cpu::{InOut, Serial, Threads, Vectors};
+use lapax_cpu::{InOut, Serial, Spawned, Threads, Vectors};
 
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, matrix, square};
@@ -11,7 +11,6 @@ use crate::matrix::{Matrix, departure, ratio};
 use crate::ratios::{Ratios, compare};
 use crate::sample::{Random, Sample, bits};
 use crate::sweep::{self, FEW};
-use crate::threads::Spawned;
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(residual, hard_cases, small_integers);

@@ -3,7 +3,7 @@
 
 use lapax_core::{Real as _, Scalar};
 use lapax_cpu::svd::Svd;
-use lapax_cpu::{InOut, Serial, SingularVectors, Threads};
+use lapax_cpu::{InOut, Serial, SingularVectors, Spawned, Threads};
 
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, matrix};
@@ -11,7 +11,6 @@ use crate::matrix::{Matrix, departure, ratio};
 use crate::ratios::{Ratios, compare};
 use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
-use crate::threads::Spawned;
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(gesdd, gesvd);

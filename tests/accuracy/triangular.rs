@@ -1,7 +1,7 @@
 //! trsm: ‖op(A)·X − B‖ / (n·‖A‖·‖X‖·ε), what must not be read, zero and denormal pivots.
 
 use lapax_core::Scalar;
-use lapax_cpu::{Diag, InOut, Serial, Side, Threads, Trans, Uplo};
+use lapax_cpu::{Diag, InOut, Serial, Side, Spawned, Threads, Trans, Uplo};
 
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, matrix};
@@ -9,7 +9,6 @@ use crate::matrix::{Matrix, ratio};
 use crate::ratios::compare;
 use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
-use crate::threads::Spawned;
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(residual, denormal_pivots_divide);

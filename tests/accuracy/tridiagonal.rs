@@ -2,7 +2,7 @@
 
 use lapax_core::Scalar;
 use lapax_cpu::tridiagonal::{Diagonals, tridiagonal_solve_perturbed};
-use lapax_cpu::{InOut, Serial, Threads};
+use lapax_cpu::{InOut, Serial, Spawned, Threads};
 
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, matrix};
@@ -10,7 +10,6 @@ use crate::matrix::{Matrix, ratio};
 use crate::ratios::compare;
 use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
-use crate::threads::Spawned;
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(residual, perturbed_residual);
