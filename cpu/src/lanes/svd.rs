@@ -8,13 +8,14 @@
 //! (SIAM J. Matrix Anal. Appl. 29, 2008).
 
 use lapax_core::{InOut, ItemsInOut, ItemsMut, Real as _, Scalar as _};
+use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::jacobi::Columns;
 use super::qr;
 use super::reflector::{reflect_columns, reflector};
 use super::scaling::Extent;
-use super::svd_bidiagonal::real_scratch;
+use super::svd_bidiagonal::{bidiagonal_values, bidiagonal_vectors, real_scratch};
 use super::tile::{pack, unpack};
 use super::{Kernel, Lane, Mask, Order, Reg, Shape, Tile, Vector, flags};
 use crate::{Scalar, SingularVectors};
@@ -191,39 +192,12 @@ impl<S: Simd, X: Lane<S>> Registers<'_, S, X> {
         }
         let (failed, powers) = extent.normalize(simd, a);
         if self.columns == 0 && k > jacobi_values(X::PARTS > 1) {
-            return failed.or(self.bidiagonal_values(simd, powers));
+            return failed.or(bidiagonal_values::<S, X>(simd, self, powers));
         }
         if self.columns > 0 && k > JACOBI_VECTORS {
-            return failed.or(self.bidiagonal_vectors(simd, powers));
+            return failed.or(bidiagonal_vectors::<S, X>(simd, self, powers));
         }
-        qr::factor::<S, X>(simd, self.a, self.tau, (tall, k));
-        let zero = X::from_real(Vector::splat(simd, X::Real::ZERO));
-        for (i, j) in (0..k).flat_map(|j| (0..k).map(move |i| (i, j))) {
-            let x = if i < j { zero } else { X::load(simd, self.a, i * tall + j).conj() };
-            x.store(self.x, j * k + i);
-        }
-        let vectors = self.columns > 0;
-        if vectors {
-            identity::<S, X>(simd, self.v, k);
-        }
-        let v = vectors.then_some(&mut self.v[..]);
-        let (x, norms) = (&mut *self.x, &mut *self.s);
-        let tolerance = (0..2 * k).fold(X::Real::ZERO, |sum, _| sum + X::Real::EPSILON);
-        let mut columns = Columns::<S, X> { x, rows: k, n: k, v, norms, tolerance };
-        let failed = failed.or(columns.orthogonalize(simd));
-        if vectors {
-            self.vectors(simd);
-        }
-        let mut previous = Vector::<S, X::Real>::splat(simd, X::Real::MAX);
-        for i in 0..k {
-            let s = Vector::from_reg(simd, self.s[i]);
-            // Rounding may turn the order of equal ones.
-            let s = if vectors { s } else { s.sqrt() };
-            let s = Vector::choose(previous.less(s), previous, s);
-            previous = s;
-            self.s[i] = (s / powers).reg();
-        }
-        failed
+        failed.or(jacobi::<S, X>(simd, self, powers))
     }
 
     /// Rᴴ·V = W·D: W in `x`, |D| in `s`; then Q·V, widened to as many columns as are wanted.
@@ -278,6 +252,44 @@ impl<S: Simd, X: Lane<S>> Registers<'_, S, X> {
             reflect_columns::<S, X>(simd, tau, tail, v, tall * X::PARTS, j);
         }
     }
+}
+
+/// [`Registers::decompose`] by Jacobi rotations, of a normalised matrix.
+#[apart]
+fn jacobi<S: Simd, X: Lane<S>>(
+    simd: S,
+    tiles: &mut Registers<'_, S, X>,
+    powers: Vector<S, X::Real>,
+) -> Mask<S, X::Real> {
+    let (tall, k) = (tiles.tall, tiles.k);
+    qr::factor::<S, X>(simd, tiles.a, tiles.tau, (tall, k));
+    let zero = X::from_real(Vector::splat(simd, X::Real::ZERO));
+    for (i, j) in (0..k).flat_map(|j| (0..k).map(move |i| (i, j))) {
+        let x = if i < j { zero } else { X::load(simd, tiles.a, i * tall + j).conj() };
+        x.store(tiles.x, j * k + i);
+    }
+    let vectors = tiles.columns > 0;
+    if vectors {
+        identity::<S, X>(simd, tiles.v, k);
+    }
+    let v = vectors.then_some(&mut tiles.v[..]);
+    let (x, norms) = (&mut *tiles.x, &mut *tiles.s);
+    let tolerance = (0..2 * k).fold(X::Real::ZERO, |sum, _| sum + X::Real::EPSILON);
+    let mut columns = Columns::<S, X> { x, rows: k, n: k, v, norms, tolerance };
+    let failed = columns.orthogonalize(simd);
+    if vectors {
+        tiles.vectors(simd);
+    }
+    let mut previous = Vector::<S, X::Real>::splat(simd, X::Real::MAX);
+    for i in 0..k {
+        let s = Vector::from_reg(simd, tiles.s[i]);
+        // Rounding may turn the order of equal ones.
+        let s = if vectors { s } else { s.sqrt() };
+        let s = Vector::choose(previous.less(s), previous, s);
+        previous = s;
+        tiles.s[i] = (s / powers).reg();
+    }
+    failed
 }
 
 #[inline(always)]

@@ -3,6 +3,7 @@
 //! A much taller matrix is first reduced to its triangular factor.
 
 use lapax_core::Scalar as _;
+use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::bidiagonal::{Bidiagonal, bidiagonalize};
@@ -58,89 +59,89 @@ pub(crate) fn values_of_one<R: LaneReal>(d: &mut [R], e: &[R], scratch: &mut [R]
     true
 }
 
+/// The singular values, divided by `powers`; returns the lanes that did not converge.
+#[apart]
+pub(super) fn bidiagonal_values<S: Simd, X: Lane<S>>(
+    simd: S,
+    tiles: &mut Registers<'_, S, X>,
+    powers: Vector<S, X::Real>,
+) -> Mask<S, X::Real> {
+    let k = tiles.k;
+    tiles.reduce(simd);
+    let (e, rest) = tiles.real.split_at_mut(k);
+    let (next, shifts) = rest.split_at_mut(ROW * k);
+    let q = &mut tiles.s[..k];
+    let up = Vector::<S, X::Real>::splat(simd, before_squares());
+    for x in q.iter_mut().chain(&mut *e) {
+        let scaled = Vector::from_reg(simd, *x) * up;
+        *x = (scaled * scaled).reg();
+    }
+    let failed = Dqds::<S, X::Real> { q, e, next, shifts }.values(simd);
+    for i in 0..k {
+        let mut largest = Vector::<S, X::Real>::from_reg(simd, tiles.s[i]);
+        for j in i + 1..k {
+            let x = Vector::from_reg(simd, tiles.s[j]);
+            let more = largest.less(x);
+            tiles.s[j] = Vector::choose(more, largest, x).reg();
+            largest = Vector::choose(more, x, largest);
+        }
+        tiles.s[i] = (largest.sqrt() / up / powers).reg();
+    }
+    failed
+}
+
+/// The singular values, divided by `powers`, U of the tall matrix in `v` and V in `x`; returns
+/// the lanes that did not converge.
+#[apart]
+pub(super) fn bidiagonal_vectors<S: Simd, X: Lane<S>>(
+    simd: S,
+    tiles: &mut Registers<'_, S, X>,
+    powers: Vector<S, X::Real>,
+) -> Mask<S, X::Real> {
+    let (tall, k) = (tiles.tall, tiles.k);
+    tiles.reduce(simd);
+    let (e, rest) = tiles.real.split_at_mut(k);
+    let (rotations, rest) = rest.split_at_mut(rotations_scratch(k));
+    let (x, y) = rest.split_at_mut(k * k);
+    let d = &mut tiles.s[..k];
+    let mut b = BidiagonalQr::<S, X::Real> { d, e, x, y, rotations };
+    let failed = b.diagonalize(simd);
+    for s in &mut tiles.s[..k] {
+        *s = (Vector::<S, X::Real>::from_reg(simd, *s) / powers).reg();
+    }
+
+    let (stride, columns) = (tall * X::PARTS, tiles.columns);
+    embed::<S, X>(simd, x, k, &mut tiles.v[..columns * stride], tall);
+    let (v, rest) = tiles.x.split_at_mut(k * k * X::PARTS);
+    let (r, tail) = rest.split_at_mut(k * k * X::PARTS);
+    let (tau, rest) = tiles.tau.split_at_mut(k * X::PARTS);
+    let (tau_q, tau_p) = rest.split_at_mut(k * X::PARTS);
+    let by_qr = tall_svd::by_qr(tall, k);
+    let (reduced, m) = if by_qr { (&*r, k) } else { (&*tiles.a, tall) };
+    if by_qr {
+        // Only the first k columns reach into the triangular factor.
+        let head = &mut tiles.v[..k * stride];
+        apply::<S, X>(simd, reduced, m, tau_q, head, (tall, k));
+        apply::<S, X>(simd, tiles.a, tall, tau, &mut tiles.v[..columns * stride], (tall, k));
+    } else {
+        let u = &mut tiles.v[..columns * stride];
+        apply::<S, X>(simd, reduced, m, tau_q, u, (tall, k));
+    }
+    // V = P·Y, whose reflector j lies in row j.
+    embed::<S, X>(simd, y, k, v, k);
+    for j in (0..k - 1).rev() {
+        let row = k - j - 2;
+        for c in 0..row {
+            X::load(simd, reduced, (j + 2 + c) * m + j).store(tail, c);
+        }
+        let tau = X::load(simd, tau_p, j);
+        let tail = &tail[..row * X::PARTS];
+        reflect_columns::<S, X>(simd, tau, tail, v, k * X::PARTS, j + 1);
+    }
+    failed
+}
+
 impl<S: Simd, X: Lane<S>> Registers<'_, S, X> {
-    /// The singular values, divided by `powers`; returns the lanes that did not converge.
-    #[inline(always)]
-    pub(super) fn bidiagonal_values(
-        &mut self,
-        simd: S,
-        powers: Vector<S, X::Real>,
-    ) -> Mask<S, X::Real> {
-        let k = self.k;
-        self.reduce(simd);
-        let (e, rest) = self.real.split_at_mut(k);
-        let (next, shifts) = rest.split_at_mut(ROW * k);
-        let q = &mut self.s[..k];
-        let up = Vector::<S, X::Real>::splat(simd, before_squares());
-        for x in q.iter_mut().chain(&mut *e) {
-            let scaled = Vector::from_reg(simd, *x) * up;
-            *x = (scaled * scaled).reg();
-        }
-        let failed = Dqds::<S, X::Real> { q, e, next, shifts }.values(simd);
-        for i in 0..k {
-            let mut largest = Vector::<S, X::Real>::from_reg(simd, self.s[i]);
-            for j in i + 1..k {
-                let x = Vector::from_reg(simd, self.s[j]);
-                let more = largest.less(x);
-                self.s[j] = Vector::choose(more, largest, x).reg();
-                largest = Vector::choose(more, x, largest);
-            }
-            self.s[i] = (largest.sqrt() / up / powers).reg();
-        }
-        failed
-    }
-
-    /// The singular values, divided by `powers`, U of the tall matrix in `v` and V in `x`; returns
-    /// the lanes that did not converge.
-    #[inline(always)]
-    pub(super) fn bidiagonal_vectors(
-        &mut self,
-        simd: S,
-        powers: Vector<S, X::Real>,
-    ) -> Mask<S, X::Real> {
-        let (tall, k) = (self.tall, self.k);
-        self.reduce(simd);
-        let (e, rest) = self.real.split_at_mut(k);
-        let (rotations, rest) = rest.split_at_mut(rotations_scratch(k));
-        let (x, y) = rest.split_at_mut(k * k);
-        let d = &mut self.s[..k];
-        let mut b = BidiagonalQr::<S, X::Real> { d, e, x, y, rotations };
-        let failed = b.diagonalize(simd);
-        for s in &mut self.s[..k] {
-            *s = (Vector::<S, X::Real>::from_reg(simd, *s) / powers).reg();
-        }
-
-        let (stride, columns) = (tall * X::PARTS, self.columns);
-        embed::<S, X>(simd, x, k, &mut self.v[..columns * stride], tall);
-        let (v, rest) = self.x.split_at_mut(k * k * X::PARTS);
-        let (r, tail) = rest.split_at_mut(k * k * X::PARTS);
-        let (tau, rest) = self.tau.split_at_mut(k * X::PARTS);
-        let (tau_q, tau_p) = rest.split_at_mut(k * X::PARTS);
-        let by_qr = tall_svd::by_qr(tall, k);
-        let (reduced, m) = if by_qr { (&*r, k) } else { (&*self.a, tall) };
-        if by_qr {
-            // Only the first k columns reach into the triangular factor.
-            let head = &mut self.v[..k * stride];
-            apply::<S, X>(simd, reduced, m, tau_q, head, (tall, k));
-            apply::<S, X>(simd, self.a, tall, tau, &mut self.v[..columns * stride], (tall, k));
-        } else {
-            let u = &mut self.v[..columns * stride];
-            apply::<S, X>(simd, reduced, m, tau_q, u, (tall, k));
-        }
-        // V = P·Y, whose reflector j lies in row j.
-        embed::<S, X>(simd, y, k, v, k);
-        for j in (0..k - 1).rev() {
-            let row = k - j - 2;
-            for c in 0..row {
-                X::load(simd, reduced, (j + 2 + c) * m + j).store(tail, c);
-            }
-            let tau = X::load(simd, tau_p, j);
-            let tail = &tail[..row * X::PARTS];
-            reflect_columns::<S, X>(simd, tau, tail, v, k * X::PARTS, j + 1);
-        }
-        failed
-    }
-
     /// B's diagonals in `s` and at the head of `real`. Its reflectors lie in `a`; or behind V in `x`,
     /// where those of the QR factorisation lie in `a`.
     #[inline(always)]
