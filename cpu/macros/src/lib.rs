@@ -122,7 +122,7 @@ fn call_apart(function: &ItemFn) -> Result<TokenStream, Error> {
     let kinds = sig.generics.type_params().map(|parameter| &parameter.ident);
     let phantom = quote!(::std::marker::PhantomData<(#(fn(#kinds),)*)>);
     let (for_impl, for_type, bounds) = generics.split_for_impl();
-    let (name, first) = (&sig.ident, &arguments[0]);
+    let (turbofish, name, first) = (for_type.as_turbofish(), &sig.ident, &arguments[0]);
     Ok(quote! {
         #(#attrs)*
         #[allow(clippy::too_many_arguments, reason = "as the function itself")]
@@ -142,7 +142,7 @@ fn call_apart(function: &ItemFn) -> Result<TokenStream, Error> {
                     #block
                 }
             }
-            let call = Call { #(#arguments,)* phantom: ::std::marker::PhantomData };
+            let call = Call #turbofish { #(#arguments,)* phantom: ::std::marker::PhantomData };
             ::pulp::Simd::vectorize(#first, call)
         }
     })

@@ -1,10 +1,13 @@
 //! Cholesky factorisation A = L·Lᴴ of one small matrix in each lane.
 
 use lapax_core::{InOut, ItemsInOut, ItemsMut, Real as _, Scalar as _};
+use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::tile::{pack, unpack};
-use super::{Kernel, Lane, Order, Reg, Shape, Tile, Vector, integer, numbers};
+use super::{
+    FOUR, Kernel, Lane, Order, Reg, Shape, Size, THREE, TWO, Tile, Vector, integer, numbers,
+};
 use crate::Scalar;
 use crate::scalar::nan;
 
@@ -67,37 +70,35 @@ impl<T: Scalar> Kernel<T, (ItemsInOut<'_, T>,)> for FactorRows {
         (a,): (ItemsInOut<'_, T>,),
         count: usize,
     ) {
-        // Loops over constants are unrolled, which keeps a small tile in registers.
         match self.n {
-            2 => self.group::<S, T>(simd, scratch, a, count, 2),
-            3 => self.group::<S, T>(simd, scratch, a, count, 3),
-            4 => self.group::<S, T>(simd, scratch, a, count, 4),
-            n => self.group::<S, T>(simd, scratch, a, count, n),
+            2 => factor_rows::<S, T, _>(simd, self.mean, scratch, a, count, TWO),
+            3 => factor_rows::<S, T, _>(simd, self.mean, scratch, a, count, THREE),
+            4 => factor_rows::<S, T, _>(simd, self.mean, scratch, a, count, FOUR),
+            n => factor_rows::<S, T, _>(simd, self.mean, scratch, a, count, n),
         }
     }
 }
 
-impl FactorRows {
-    #[inline(always)]
-    fn group<S: Simd, T: Scalar>(
-        &self,
-        simd: S,
-        scratch: &mut Tile<T::Real>,
-        a: ItemsInOut<'_, T>,
-        count: usize,
-        n: usize,
-    ) {
-        let shape = Shape { m: n, n, order: Order::Row };
-        let InOut { src, dst } = a.into_in_out();
-        let tile = scratch.registers::<S>();
-        pack(simd, src.unwrap_or(dst), count, shape, tile);
-        if self.mean {
-            mean_with_adjoint::<S, T::Lane<S>>(simd, tile, n);
-        }
-        let minor = factor::<S, T::Lane<S>>(simd, tile, n);
-        finish::<S, T::Lane<S>>(simd, tile, n, minor);
-        unpack(simd, tile, count, shape, dst);
+#[apart]
+fn factor_rows<S: Simd, T: Scalar, N: Size>(
+    simd: S,
+    mean: bool,
+    scratch: &mut Tile<T::Real>,
+    a: ItemsInOut<'_, T>,
+    count: usize,
+    n: N,
+) {
+    let n = n.get();
+    let shape = Shape { m: n, n, order: Order::Row };
+    let InOut { src, dst } = a.into_in_out();
+    let tile = scratch.registers::<S>();
+    pack(simd, src.unwrap_or(dst), count, shape, tile);
+    if mean {
+        mean_with_adjoint::<S, T::Lane<S>>(simd, tile, n);
     }
+    let minor = factor::<S, T::Lane<S>>(simd, tile, n);
+    finish::<S, T::Lane<S>>(simd, tile, n, minor);
+    unpack(simd, tile, count, shape, dst);
 }
 
 /// The lower triangle of (A + Aᴴ) / 2 in place of A's.

@@ -1,11 +1,12 @@
 //! Determinants, as sign and logarithm, with one small matrix in each lane.
 
 use lapax_core::{Items, ItemsMut};
+use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::lu::{Keep, factor};
 use super::tile::pack;
-use super::{Kernel, Lane, LaneReal, MAX_LANES, Order, Shape, Tile};
+use super::{FOUR, Kernel, Lane, LaneReal, MAX_LANES, Order, Shape, Size, Tile};
 use crate::Scalar;
 use crate::determinant::Product;
 
@@ -45,22 +46,22 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Find {
         group: Operands<'_, T>,
         count: usize,
     ) {
-        // Loops over constants are unrolled, which keeps a small tile in registers.
         match self.n {
-            4 => find::<S, T>(simd, scratch, group, count, 4),
-            n => find::<S, T>(simd, scratch, group, count, n),
+            4 => find::<S, T, _>(simd, scratch, group, count, FOUR),
+            n => find::<S, T, _>(simd, scratch, group, count, n),
         }
     }
 }
 
-#[inline(always)]
-fn find<S: Simd, T: Scalar>(
+#[apart]
+fn find<S: Simd, T: Scalar, N: Size>(
     simd: S,
     scratch: &mut Scratch<T::Real>,
     (a, sign, logabs): Operands<'_, T>,
     count: usize,
-    n: usize,
+    n: N,
 ) {
+    let n = n.get();
     let Scratch { a: tile, swaps, rows } = scratch;
     let (tile, swaps) = (tile.registers::<S>(), swaps.registers::<S>());
     // The transpose has the same determinant, and is read without transposing.

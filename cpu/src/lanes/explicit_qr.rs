@@ -1,11 +1,12 @@
 //! QR factorisation A = Q·R with Q formed, of one small matrix in each lane.
 
 use lapax_core::{Items, ItemsMut};
+use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::qr::{factor, form};
 use super::tile::{pack, unpack};
-use super::{Kernel, Lane, Order, Reg, Shape, Tile, Vector};
+use super::{FOUR, Kernel, Lane, Order, Reg, Shape, Size, THREE, TWO, Tile, Vector};
 use crate::Scalar;
 
 /// Decomposes a group of row-major m × n matrices, with c columns of Q and c rows of R.
@@ -45,24 +46,24 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Decompose {
         group: Operands<'_, T>,
         count: usize,
     ) {
-        // Loops over constants are unrolled, which keeps a small tile in registers.
         match (self.m, self.n, self.c) {
-            (2, 2, 2) => decompose::<S, T>(simd, scratch, group, count, (2, 2, 2)),
-            (3, 3, 3) => decompose::<S, T>(simd, scratch, group, count, (3, 3, 3)),
-            (4, 4, 4) => decompose::<S, T>(simd, scratch, group, count, (4, 4, 4)),
-            sizes => decompose::<S, T>(simd, scratch, group, count, sizes),
+            (2, 2, 2) => decompose::<S, T, _>(simd, scratch, group, count, [TWO; 3]),
+            (3, 3, 3) => decompose::<S, T, _>(simd, scratch, group, count, [THREE; 3]),
+            (4, 4, 4) => decompose::<S, T, _>(simd, scratch, group, count, [FOUR; 3]),
+            (m, n, c) => decompose::<S, T, _>(simd, scratch, group, count, [m, n, c]),
         }
     }
 }
 
-#[inline(always)]
-fn decompose<S: Simd, T: Scalar>(
+#[apart]
+fn decompose<S: Simd, T: Scalar, N: Size>(
     simd: S,
     scratch: &mut Tiles<T::Real>,
     (a, q, r): Operands<'_, T>,
     count: usize,
-    (m, n, c): (usize, usize, usize),
+    [m, n, c]: [N; 3],
 ) {
+    let (m, n, c) = (m.get(), n.get(), c.get());
     let rows = |m, n| Shape { m, n, order: Order::Row };
     let tile = scratch.a.registers::<S>();
     let (taus, r_tile) = (scratch.tau.registers::<S>(), scratch.r.registers::<S>());

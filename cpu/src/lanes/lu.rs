@@ -4,11 +4,15 @@
 //! two registers for every row below the pivot.
 
 use lapax_core::{InOut, ItemsInOut, ItemsMut, Scalar as _};
+use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::tile::{pack, unpack};
 use super::vector::Divisor;
-use super::{Kernel, Lane, LaneReal, Order, Reg, Shape, Tile, Vector, integer, numbers};
+use super::{
+    FOUR, Kernel, Lane, LaneReal, Order, Reg, Shape, Size, THREE, TWO, Tile, Vector, integer,
+    numbers,
+};
 use crate::Scalar;
 
 /// Factors a group; writes what `output` asks for.
@@ -81,47 +85,45 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Factor {
         group: Operands<'_, T>,
         count: usize,
     ) {
-        // Loops over constants are unrolled, which keeps a small tile in registers.
         match (self.m, self.n) {
-            (2, 2) => self.group::<S, T>(simd, scratch, group, count, (2, 2)),
-            (3, 3) => self.group::<S, T>(simd, scratch, group, count, (3, 3)),
-            (4, 4) => self.group::<S, T>(simd, scratch, group, count, (4, 4)),
-            size => self.group::<S, T>(simd, scratch, group, count, size),
+            (2, 2) => factor_group::<S, T, _>(simd, self, scratch, group, count, [TWO; 2]),
+            (3, 3) => factor_group::<S, T, _>(simd, self, scratch, group, count, [THREE; 2]),
+            (4, 4) => factor_group::<S, T, _>(simd, self, scratch, group, count, [FOUR; 2]),
+            (m, n) => factor_group::<S, T, _>(simd, self, scratch, group, count, [m, n]),
         }
     }
 }
 
-impl Factor {
-    #[inline(always)]
-    fn group<S: Simd, T: Scalar>(
-        &self,
-        simd: S,
-        scratch: &mut Scratch<T::Real>,
-        (a, pivots, second): Operands<'_, T>,
-        count: usize,
-        (m, n): (usize, usize),
-    ) {
-        let shape = Shape { m, n, order: self.order };
-        let InOut { src, dst } = a.into_in_out();
-        let tile = scratch.a.registers::<S>();
-        let swaps = scratch.swaps.registers::<S>();
-        let permutation = scratch.permutation.registers::<S>();
-        pack(simd, src.unwrap_or(dst), count, shape, tile);
-        let keep = Keep::Factors { swaps: &mut *swaps, permutation: &mut *permutation };
-        let zero = factor::<S, T::Lane<S>>(simd, tile, &scratch.rows, keep, (m, n));
-        unpack(simd, tile, count, shape, dst);
-        let scratch = &mut scratch.numbers;
-        let first = if matches!(self.output, Output::Lapack) { 1 } else { 0 };
-        integers(simd, swaps, (m.min(n), count), scratch, first, pivots.into_data());
-        let second = second.into_data();
-        match self.output {
-            Output::Lapack => {
-                for (info, zero) in second.iter_mut().zip(numbers(zero)) {
-                    *info = integer(zero);
-                }
+#[apart]
+fn factor_group<S: Simd, T: Scalar, N: Size>(
+    simd: S,
+    kernel: &Factor,
+    scratch: &mut Scratch<T::Real>,
+    (a, pivots, second): Operands<'_, T>,
+    count: usize,
+    [m, n]: [N; 2],
+) {
+    let (m, n) = (m.get(), n.get());
+    let shape = Shape { m, n, order: kernel.order };
+    let InOut { src, dst } = a.into_in_out();
+    let tile = scratch.a.registers::<S>();
+    let swaps = scratch.swaps.registers::<S>();
+    let permutation = scratch.permutation.registers::<S>();
+    pack(simd, src.unwrap_or(dst), count, shape, tile);
+    let keep = Keep::Factors { swaps: &mut *swaps, permutation: &mut *permutation };
+    let zero = factor::<S, T::Lane<S>>(simd, tile, &scratch.rows, keep, (m, n));
+    unpack(simd, tile, count, shape, dst);
+    let scratch = &mut scratch.numbers;
+    let first = if matches!(kernel.output, Output::Lapack) { 1 } else { 0 };
+    integers(simd, swaps, (m.min(n), count), scratch, first, pivots.into_data());
+    let second = second.into_data();
+    match kernel.output {
+        Output::Lapack => {
+            for (info, zero) in second.iter_mut().zip(numbers(zero)) {
+                *info = integer(zero);
             }
-            Output::Permutation => integers(simd, permutation, (m, count), scratch, 0, second),
         }
+        Output::Permutation => integers(simd, permutation, (m, count), scratch, 0, second),
     }
 }
 

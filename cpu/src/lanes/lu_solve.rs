@@ -1,11 +1,12 @@
 //! Systems op(A)·X = B with one small LU factorisation in each lane.
 
 use lapax_core::{Items, ItemsMut};
+use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::tile::{pack, unpack};
 use super::triangular::{System, solve};
-use super::{Kernel, Order, Shape, Tile};
+use super::{FOUR, Kernel, ONE, Order, Shape, Size, THREE, TWO, Tile};
 use crate::row_major::{gather_rows, scatter_rows};
 use crate::{Diag, Scalar, Trans, Uplo};
 
@@ -46,59 +47,58 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Solve {
         group: Operands<'_, T>,
         count: usize,
     ) {
-        // Loops over constants are unrolled, which keeps a small tile in registers.
+        let trans = self.trans;
         match (self.n, self.nrhs) {
-            (2, 1) => self.group::<S, T>(simd, scratch, group, count, (2, 1)),
-            (3, 1) => self.group::<S, T>(simd, scratch, group, count, (3, 1)),
-            (4, 1) => self.group::<S, T>(simd, scratch, group, count, (4, 1)),
-            size => self.group::<S, T>(simd, scratch, group, count, size),
+            (2, 1) => solve_group::<S, T, _, _>(simd, trans, scratch, group, count, (TWO, ONE)),
+            (3, 1) => solve_group::<S, T, _, _>(simd, trans, scratch, group, count, (THREE, ONE)),
+            (4, 1) => solve_group::<S, T, _, _>(simd, trans, scratch, group, count, (FOUR, ONE)),
+            size => solve_group::<S, T, _, _>(simd, trans, scratch, group, count, size),
         }
     }
 }
 
-impl Solve {
-    #[inline(always)]
-    fn group<S: Simd, T: Scalar>(
-        &self,
-        simd: S,
-        scratch: &mut Scratch<T>,
-        (lu, permutation, b, x): Operands<'_, T>,
-        count: usize,
-        (n, nrhs): (usize, usize),
-    ) {
-        let Self { trans, .. } = *self;
-        let forward = trans == Trans::None;
-        let rows = &mut scratch.rows[..count * n * nrhs];
-        let (b, permutation, x) = (b.data(), permutation.data(), x.into_data());
-        let (lu_tile, x_tile) = (scratch.lu.registers::<S>(), scratch.x.registers::<S>());
-        let order = if forward { Order::Row } else { Order::Column };
-        pack(simd, lu.data(), count, Shape { m: n, n, order }, lu_tile);
-        let shape = Shape { m: n, n: nrhs, order: Order::Row };
-        if forward {
-            let systems = rows.chunks_exact_mut(n * nrhs).zip(b.chunks_exact(n * nrhs));
-            for ((rows, b), permutation) in systems.zip(permutation.chunks_exact(n)) {
-                gather_rows(b, permutation, rows, nrhs);
-            }
-            pack(simd, rows, count, shape, x_tile);
-        } else {
-            pack(simd, b, count, shape, x_tile);
+/// op(A)·X = B for each matrix of a group.
+#[apart]
+fn solve_group<S: Simd, T: Scalar, N: Size, R: Size>(
+    simd: S,
+    trans: Trans,
+    scratch: &mut Scratch<T>,
+    (lu, permutation, b, x): Operands<'_, T>,
+    count: usize,
+    (n, nrhs): (N, R),
+) {
+    let (n, nrhs) = (n.get(), nrhs.get());
+    let forward = trans == Trans::None;
+    let rows = &mut scratch.rows[..count * n * nrhs];
+    let (b, permutation, x) = (b.data(), permutation.data(), x.into_data());
+    let (lu_tile, x_tile) = (scratch.lu.registers::<S>(), scratch.x.registers::<S>());
+    let order = if forward { Order::Row } else { Order::Column };
+    pack(simd, lu.data(), count, Shape { m: n, n, order }, lu_tile);
+    let shape = Shape { m: n, n: nrhs, order: Order::Row };
+    if forward {
+        let systems = rows.chunks_exact_mut(n * nrhs).zip(b.chunks_exact(n * nrhs));
+        for ((rows, b), permutation) in systems.zip(permutation.chunks_exact(n)) {
+            gather_rows(b, permutation, rows, nrhs);
         }
-        // Of the transpose, the lower factor is Uᵀ.
-        let conj = trans == Trans::ConjTranspose;
-        let [first, second] =
-            if forward { [Diag::Unit, Diag::NonUnit] } else { [Diag::NonUnit, Diag::Unit] };
-        let system = |uplo, diag, conj| System { uplo, diag, conj, n, nrhs };
-        solve::<S, T::Lane<S>>(simd, &system(Uplo::Lower, first, conj), lu_tile, x_tile);
-        // The first solve has conjugated the tile.
-        solve::<S, T::Lane<S>>(simd, &system(Uplo::Upper, second, false), lu_tile, x_tile);
-        if forward {
-            unpack(simd, x_tile, count, shape, x);
-        } else {
-            unpack(simd, x_tile, count, shape, rows);
-            let systems = x.chunks_exact_mut(n * nrhs).zip(rows.chunks_exact(n * nrhs));
-            for ((x, rows), permutation) in systems.zip(permutation.chunks_exact(n)) {
-                scatter_rows(rows, permutation, x, nrhs);
-            }
+        pack(simd, rows, count, shape, x_tile);
+    } else {
+        pack(simd, b, count, shape, x_tile);
+    }
+    // Of the transpose, the lower factor is Uᵀ.
+    let conj = trans == Trans::ConjTranspose;
+    let [first, second] =
+        if forward { [Diag::Unit, Diag::NonUnit] } else { [Diag::NonUnit, Diag::Unit] };
+    let system = |uplo, diag, conj| System { uplo, diag, conj, n, nrhs };
+    solve::<S, T::Lane<S>>(simd, &system(Uplo::Lower, first, conj), lu_tile, x_tile);
+    // The first solve has conjugated the tile.
+    solve::<S, T::Lane<S>>(simd, &system(Uplo::Upper, second, false), lu_tile, x_tile);
+    if forward {
+        unpack(simd, x_tile, count, shape, x);
+    } else {
+        unpack(simd, x_tile, count, shape, rows);
+        let systems = x.chunks_exact_mut(n * nrhs).zip(rows.chunks_exact(n * nrhs));
+        for ((x, rows), permutation) in systems.zip(permutation.chunks_exact(n)) {
+            scatter_rows(rows, permutation, x, nrhs);
         }
     }
 }

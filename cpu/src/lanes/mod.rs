@@ -87,6 +87,35 @@ pub(crate) trait Kernel<T: Scalar, B>: Sync {
     fn run<S: Simd>(&self, simd: S, scratch: &mut Self::Scratch, group: B, count: usize);
 }
 
+/// A size that a compiler may know: loops over constants are unrolled, which keeps a small tile in
+/// registers.
+pub(crate) trait Size: Copy {
+    fn get(self) -> usize;
+}
+
+/// A size that it knows.
+#[derive(Clone, Copy)]
+pub(crate) struct Constant<const N: usize>;
+
+pub(crate) const ONE: Constant<1> = Constant;
+pub(crate) const TWO: Constant<2> = Constant;
+pub(crate) const THREE: Constant<3> = Constant;
+pub(crate) const FOUR: Constant<4> = Constant;
+
+impl<const N: usize> Size for Constant<N> {
+    #[inline(always)]
+    fn get(self) -> usize {
+        N
+    }
+}
+
+impl Size for usize {
+    #[inline(always)]
+    fn get(self) -> usize {
+        self
+    }
+}
+
 /// Runs a kernel over a batch, whose matrices take about so many nanoseconds each.
 pub(crate) fn for_each_group<T: Scalar, B: Batched>(
     batch: usize,

@@ -4,12 +4,13 @@
 //! factorisation and a solve; substitution follows.
 
 use lapax_core::{Items, ItemsMut, Scalar as _};
+use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::lu::{Keep, factor};
 use super::tile::{pack, unpack};
 use super::triangular::{System, solve};
-use super::{Kernel, Lane, Order, Reg, Shape, Tile};
+use super::{FOUR, Kernel, Lane, ONE, Order, Reg, Shape, Size, THREE, TWO, Tile};
 use crate::{Diag, Scalar, Uplo};
 
 /// Solves a group of row-major systems of order n with nrhs right-hand sides.
@@ -51,12 +52,12 @@ impl<T: Scalar> Kernel<T, (Items<'_, T>, Items<'_, T>, ItemsMut<'_, T>)> for Sol
         count: usize,
     ) {
         let (a, b, x) = (a.data(), Some(b.data()), x.into_data());
-        // Loops over constants are unrolled, which keeps a small tile in registers.
+        let operands = (a, b, x);
         match (self.n, self.nrhs) {
-            (2, 1) => group::<S, T>(simd, scratch, (a, b, x), count, (2, 1)),
-            (3, 1) => group::<S, T>(simd, scratch, (a, b, x), count, (3, 1)),
-            (4, 1) => group::<S, T>(simd, scratch, (a, b, x), count, (4, 1)),
-            size => group::<S, T>(simd, scratch, (a, b, x), count, size),
+            (2, 1) => group::<S, T, _, _>(simd, scratch, operands, count, (TWO, ONE)),
+            (3, 1) => group::<S, T, _, _>(simd, scratch, operands, count, (THREE, ONE)),
+            (4, 1) => group::<S, T, _, _>(simd, scratch, operands, count, (FOUR, ONE)),
+            size => group::<S, T, _, _>(simd, scratch, operands, count, size),
         }
     }
 }
@@ -77,25 +78,26 @@ impl<T: Scalar> Kernel<T, (Items<'_, T>, ItemsMut<'_, T>)> for Invert {
         count: usize,
     ) {
         let (a, x) = (a.data(), x.into_data());
-        // Loops over constants are unrolled, which keeps a small tile in registers.
+        let operands = (a, None, x);
         match self.n {
-            2 => group::<S, T>(simd, scratch, (a, None, x), count, (2, 2)),
-            3 => group::<S, T>(simd, scratch, (a, None, x), count, (3, 3)),
-            4 => group::<S, T>(simd, scratch, (a, None, x), count, (4, 4)),
-            n => group::<S, T>(simd, scratch, (a, None, x), count, (n, n)),
+            2 => group::<S, T, _, _>(simd, scratch, operands, count, (TWO, TWO)),
+            3 => group::<S, T, _, _>(simd, scratch, operands, count, (THREE, THREE)),
+            4 => group::<S, T, _, _>(simd, scratch, operands, count, (FOUR, FOUR)),
+            n => group::<S, T, _, _>(simd, scratch, operands, count, (n, n)),
         }
     }
 }
 
 /// Solves for the right-hand sides, which are those of the identity where none are given.
-#[inline(always)]
-fn group<S: Simd, T: Scalar>(
+#[apart]
+fn group<S: Simd, T: Scalar, N: Size, R: Size>(
     simd: S,
     scratch: &mut Scratch<T::Real>,
     (a, b, x): (&[T], Option<&[T]>, &mut [T]),
     count: usize,
-    (n, nrhs): (usize, usize),
+    (n, nrhs): (N, R),
 ) {
+    let (n, nrhs) = (n.get(), nrhs.get());
     let Scratch { tile, rows } = scratch;
     let tile = tile.registers::<S>();
     let right = n * n * T::Lane::<S>::PARTS;

@@ -6,6 +6,7 @@
 //! its pivot among the rows that are none yet, and the rows are written in the order of P·A.
 
 use lapax_core::{InOut, ItemsInOut, ItemsMut, Real as _, Scalar as _};
+use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::{LANES, ROWS, Sides};
@@ -145,7 +146,7 @@ struct Work<'a, S: Simd, T: Scalar> {
     search: Search<'a, S, T::Real>,
 }
 
-#[inline(always)]
+#[apart]
 fn factor<S: Simd, T: Scalar, const HIGH: usize>(
     simd: S,
     (src, dst): (Option<&[T]>, &mut [T]),
