@@ -49,7 +49,7 @@ $(VENV)/.tools: $(VENV)/.lapax
 $(OLDEST)/.lapax: dist/.wheel $(VENV)/.lapax
 	test -x $(OLDEST)/bin/python || $$(.ci/find_python) -m venv $(OLDEST)
 	oldest=$$($(PY) -c 'from lapax._supported import OLDEST_JAX; print(OLDEST_JAX)') && \
-	    $(OLDEST)/bin/python $(PIP) install "jax==$$oldest" "jaxlib==$$oldest" flatbuffers pytest \
+	    $(OLDEST)/bin/python $(PIP) install "jax==$$oldest" "jaxlib==$$oldest" flatbuffers pytest pytest-xdist \
 	    dist/lapax-*.whl
 	$(OLDEST)/bin/python $(PIP) install --force-reinstall --no-deps dist/lapax-*.whl
 	touch $@
@@ -86,9 +86,11 @@ test-rust: $(VENV)/.tools out/hosts/.plugin
 	LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
 	    cargo test --workspace --features "$(FEATURES)" --quiet
 
+# Two take 187 s on two cores, one 252.
+WORKERS := -n auto --maxprocesses 4
 test-python: $(VENV)/.tools $(OLDEST)/.lapax out/hosts/.plugin
-	LAPAX_PJRT_PLUGIN=$$(cat out/hosts/.plugin) $(PY) -m pytest tests/jax
-	$(OLDEST)/bin/python -m pytest tests/jax
+	LAPAX_PJRT_PLUGIN=$$(cat out/hosts/.plugin) $(PY) -m pytest $(WORKERS) tests/jax
+	$(OLDEST)/bin/python -m pytest $(WORKERS) tests/jax
 
 # Besides: the accuracy of every family on every backend, with all kinds, conditions, shapes and
 # batches, beside reference LAPACK's where it is installed.
