@@ -5,8 +5,9 @@ macro_rules! families {
     ($($family:ident),* $(,)?) => {
         $(mod $family;)*
 
-        /// The operations of each family.
-        pub(crate) const FAMILIES: &[&[crate::table::Op]] = &[$($family::OPS),*];
+        /// The operations of each family. A static, as are they: whoever reads a constant compiles its
+        /// handlers anew, at other addresses.
+        pub(crate) static FAMILIES: &[&[crate::table::Op]] = &[$($family::OPS),*];
     };
 }
 
@@ -45,7 +46,7 @@ macro_rules! ops {
         )+
 
         /// The operations of this family.
-        pub(crate) const OPS: &[crate::table::Op] = &[$(crate::table::Op {
+        pub(crate) static OPS: &[crate::table::Op] = &[$(crate::table::Op {
             name: stringify!($op),
             family: stringify!($family),
             doc: concat!($($doc, "\n"),+),
