@@ -80,7 +80,8 @@ fn expand(function: &ItemFn) -> Result<TokenStream, Error> {
 
 /// Compiles a function for the vectors of its first argument, a [`pulp::Simd`], apart from its callers:
 /// one copy serves them all, where `#[inline(always)]` makes one for each, and a compiler's time grows
-/// faster than what it has in one piece. A call takes a few nanoseconds.
+/// faster than what it has in one piece (all of lapax-cpu: 9.6 minutes of it, and 6.8 with the SVD and
+/// the constant orders of small kernels apart). A call takes a few nanoseconds.
 ///
 /// The result holds no elided lifetime.
 #[proc_macro_attribute]
