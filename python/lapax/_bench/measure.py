@@ -84,8 +84,8 @@ def copying(sources: Sequence[np.ndarray[Any, Any]]) -> Program:
 def take_turns(programs: Sequence[Program], seconds: float) -> list[list[float]]:
     """Times of each program: A, B, C, A, B, C, … for about `seconds`.
 
-    Each turn starts when the threads of the one before are at rest, and runs once untimed, so that
-    no program pays for what another left in the caches.
+    Each turn starts when the threads of the one before are at rest, and runs untimed at first, so
+    that no program pays for what another left in the caches, or for a core that has to wake up.
     """
     fewest, most = ROUNDS
     times: list[list[float]] = [[] for _ in programs]
@@ -96,11 +96,21 @@ def take_turns(programs: Sequence[Program], seconds: float) -> list[list[float]]
             break
         for run, taken in zip(programs, times, strict=True):
             come_to_rest()
-            jax.block_until_ready(run())
-            began = time.perf_counter()
-            jax.block_until_ready(run())
-            taken.append(time.perf_counter() - began)
+            taken.append(_warm(run))
     return times
+
+
+def _warm(run: Program) -> float:
+    """The mean time of as many calls as a burst has, after as many untimed ones; at least one."""
+    burst = 0.5e-3
+    began, count = time.perf_counter(), 0
+    while count == 0 or time.perf_counter() - began < burst:
+        jax.block_until_ready(run())
+        count += 1
+    began = time.perf_counter()
+    for _ in range(count):
+        jax.block_until_ready(run())
+    return (time.perf_counter() - began) / count
 
 
 def come_to_rest() -> None:
