@@ -172,7 +172,7 @@ fn copy<T: Scalar>(a: MatMut<'_, T>, panel: &mut [T], to_panel: bool) {
         }
         return;
     }
-    // A row of a strip is a few cache lines, and so many columns of the panel stay in the cache.
+    // A row goes to one cache line of each of the panel's columns; the next rows find them in the cache.
     for (i, row) in a.row_iter_mut().enumerate() {
         let packed = panel[i..].iter_mut().step_by(m);
         for (x, packed) in contiguous(row.transpose_mut()).iter_mut().zip(packed) {

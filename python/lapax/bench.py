@@ -37,8 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(argv)
     if options.markdown:
-        with options.markdown.open(newline="", encoding="utf-8") as file:
-            print(report.markdown(*read_csv(file), options.markdown.as_posix()), end="")
+        rows = options.markdown
+        # The page names no folder of one machine.
+        source = rows.name if rows.is_absolute() else rows.as_posix()
+        with rows.open(newline="", encoding="utf-8") as file:
+            print(report.markdown(*read_csv(file), source), end="")
         return 0
     try:
         jobs = plan(options.only, options.quick)

@@ -1,6 +1,6 @@
 //! How the kernels are compiled: `#[per_scalar]`, once and in their own crate; `#[apart]`, in pieces.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::visit_mut::{VisitMut, visit_type_reference_mut};
 use syn::{Error, FnArg, GenericParam, ItemFn, Lifetime, ReturnType, TypeReference, parse_quote};
@@ -15,10 +15,29 @@ pub fn per_scalar(
     _: proc_macro::TokenStream,
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    syn::parse::<ItemFn>(item)
-        .and_then(|function| expand(&function))
-        .unwrap_or_else(|error| error.to_compile_error())
-        .into()
+    function(item, expand)
+}
+
+/// What an attribute makes of a function, or the error.
+fn function(
+    item: proc_macro::TokenStream,
+    change: impl FnOnce(&ItemFn) -> Result<TokenStream, Error>,
+) -> proc_macro::TokenStream {
+    let changed = syn::parse::<ItemFn>(item).and_then(|function| change(&function));
+    changed.unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// Names for so many arguments, which may be patterns.
+fn names(count: usize) -> Vec<Ident> {
+    (0..count).map(|i| format_ident!("argument_{i}")).collect()
+}
+
+/// The type of what a function returns.
+fn outcome(output: &ReturnType) -> TokenStream {
+    match output {
+        ReturnType::Default => quote!(()),
+        ReturnType::Type(_, outcome) => quote!(#outcome),
+    }
 }
 
 fn expand(function: &ItemFn) -> Result<TokenStream, Error> {
@@ -38,11 +57,7 @@ fn expand(function: &ItemFn) -> Result<TokenStream, Error> {
             }
         }
     }
-    let arguments: Vec<_> = (0..types.len()).map(|i| format_ident!("argument_{i}")).collect();
-    let outcome = match output {
-        ReturnType::Default => quote!(()),
-        ReturnType::Type(_, outcome) => quote!(#outcome),
-    };
+    let (arguments, outcome) = (names(types.len()), outcome(output));
     Ok(quote! {
         #[cfg(test)]
         #function
@@ -80,16 +95,13 @@ fn expand(function: &ItemFn) -> Result<TokenStream, Error> {
 
 /// Compiles a function for the vectors of its first argument, a [`pulp::Simd`], apart from its callers:
 /// one copy serves them all, where `#[inline(always)]` makes one for each, and a compiler's time grows
-/// faster than what it has in one piece (all of lapax-cpu: 9.6 minutes of it, and 6.8 with the SVD and
+/// faster than what it has in one piece (all of lapax-cpu: 8.8 minutes of it, and 6.8 with the SVD and
 /// the constant orders of small kernels apart). A call takes a few nanoseconds.
 ///
 /// The result holds no elided lifetime.
 #[proc_macro_attribute]
 pub fn apart(_: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
-    syn::parse::<ItemFn>(item)
-        .and_then(|function| call_apart(&function))
-        .unwrap_or_else(|error| error.to_compile_error())
-        .into()
+    function(item, call_apart)
 }
 
 fn call_apart(function: &ItemFn) -> Result<TokenStream, Error> {
@@ -115,11 +127,7 @@ fn call_apart(function: &ItemFn) -> Result<TokenStream, Error> {
     for lifetime in elided.lifetimes.into_iter().rev() {
         generics.params.insert(0, parse_quote!(#lifetime));
     }
-    let arguments: Vec<_> = (0..types.len()).map(|i| format_ident!("argument_{i}")).collect();
-    let outcome = match &sig.output {
-        ReturnType::Default => quote!(()),
-        ReturnType::Type(_, outcome) => quote!(#outcome),
-    };
+    let (arguments, outcome) = (names(types.len()), outcome(&sig.output));
     let kinds = sig.generics.type_params().map(|parameter| &parameter.ident);
     let phantom = quote!(::std::marker::PhantomData<(#(fn(#kinds),)*)>);
     let (for_impl, for_type, bounds) = generics.split_for_impl();
