@@ -18,7 +18,7 @@ OPENBLAS := $(wildcard /usr/lib/*/libopenblas.so)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := xla-ffi/fake $(if $(REFERENCE),lapack)
 
-.PHONY: build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator test-deviceless accuracy accuracy-reference accuracy-openblas bench lint format abi clean model miri fuzz memcheck test-versions test-plugins
+.PHONY: build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench lint format abi clean model miri fuzz memcheck test-versions test-plugins
 .DELETE_ON_ERROR:
 
 build: $(VENV)/.lapax
@@ -94,12 +94,16 @@ test-python: $(VENV)/.tools $(OLDEST)/.lapax out/hosts/.plugin
 
 # Besides: the accuracy of every family on every backend, with all kinds, conditions, shapes and
 # batches, beside reference LAPACK's where it is installed.
-test-full: test test-emulator test-deviceless accuracy-reference test-versions test-plugins
+test-full: test test-emulator test-mutants test-deviceless accuracy-reference test-versions test-plugins
 
 # The kernels on the emulator under AddressSanitizer and ThreadSanitizer.
 test-emulator:
 	cuda/fake/sanitized address
 	cuda/fake/sanitized thread
+
+# The tests on the emulator notice kernels that are wrong; twenty minutes.
+test-mutants: $(VENV)/.tools
+	$(CUDA) $(PY) cuda/fake/mutants.py
 
 # XLA for an H200 that is not there takes the targets and compiles programs of them.
 test-deviceless: $(VENV)-cuda/.lapax

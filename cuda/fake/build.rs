@@ -6,10 +6,14 @@ use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+/// Names a folder of other kernels for the emulator, such as `mutants.py` makes.
+const FOLDER: &str = "LAPAX_EMULATED_KERNELS";
+
 fn main() {
     for path in ["build.rs", "emulator", "symbols", "../kernels"] {
         println!("cargo:rerun-if-changed={path}");
     }
+    println!("cargo:rerun-if-env-changed={FOLDER}");
     kernels();
     libraries();
 }
@@ -20,7 +24,8 @@ fn kernels() {
     build.flag("-Wno-unknown-pragmas");
     let mut on_emulator = build.clone();
     on_emulator.flag("-include").flag("emulator.h").flag("-x").flag("c++");
-    for file in files(Path::new("../kernels"), "cu") {
+    let folder = env::var_os(FOLDER).map_or(PathBuf::from("../kernels"), PathBuf::from);
+    for file in files(&folder, "cu") {
         on_emulator.file(file);
     }
     on_emulator.link_lib_modifier("+whole-archive").compile("lapax_kernels");

@@ -64,6 +64,11 @@ macro_rules! operand {
                 Self { data: self.item(index, size), len: size }
             }
 
+            /// Problem `index` of a batch of so many, all of one size.
+            pub(crate) fn of(self, index: usize, batch: usize) -> Self {
+                self.problem(index, self.len / batch.max(1))
+            }
+
             /// Number of elements.
             pub fn len(self) -> usize {
                 self.len

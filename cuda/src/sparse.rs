@@ -1,4 +1,13 @@
-//! Sparse systems.
+//! Sparse matrices: systems, products, and to and from dense ones.
+
+mod dense;
+mod products;
+
+pub use dense::{
+    coo_from_dense, coo_to_dense, csr_from_dense, csr_to_dense, load_coo_from_dense,
+    load_coo_to_dense, load_csr_from_dense, load_csr_to_dense,
+};
+pub use products::{coo_product, csr_product, load_coo_product, load_csr_product};
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
@@ -14,7 +23,7 @@ use crate::handle::SPARSE_SOLVER;
 use crate::library::CUSPARSE;
 use crate::memory::{Input, Output};
 
-/// A square matrix in compressed rows, counted from 0.
+/// A matrix in compressed rows, counted from 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Csr<T> {
     /// The values.
@@ -25,7 +34,33 @@ pub struct Csr<T> {
     pub indptr: Input<i32>,
 }
 
-/// Solves A·x = b by a sparse QR factorisation (cusolverSpXcsrlsvqr). Waits for the device.
+/// A matrix as a list of entries, in any order, counted from 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Coo<T> {
+    /// The values.
+    pub values: Input<T>,
+    /// The rows of the values.
+    pub rows: Input<i32>,
+    /// The columns of the values.
+    pub columns: Input<i32>,
+}
+
+macro_rules! problem {
+    ($matrix:ident { $($field:ident),* }) => {
+        impl<T> $matrix<T> {
+            /// Matrix `index` of a batch of so many.
+            pub(crate) fn of(self, index: usize, batch: usize) -> Self {
+                Self { $($field: self.$field.of(index, batch)),* }
+            }
+        }
+    };
+}
+
+problem!(Csr { values, indices, indptr });
+problem!(Coo { values, rows, columns });
+
+/// Solves A·x = b for each square A of a batch by a sparse QR factorisation (cusolverSpXcsrlsvqr).
+/// Waits for the device.
 ///
 /// `reorder` is how columns are ordered before: 0 not at all, 1 to 3 by symrcm, symamd, METIS.
 ///
@@ -33,6 +68,29 @@ pub struct Csr<T> {
 /// INVALID_ARGUMENT where `reorder` is none of these, or A is singular to `tolerance`; else where a
 /// library is not to be had, or the device fails.
 pub fn csrlsvqr<T: Scalar>(
+    gpu: &Gpu<'_>,
+    batch: usize,
+    a: Csr<T>,
+    b: Input<T>,
+    x: Output<T>,
+    tolerance: f64,
+    reorder: i32,
+) -> Result<(), Error> {
+    if !(0..=3).contains(&reorder) {
+        let text = format!("attribute `reorder`: expected 0, 1, 2 or 3, got {reorder}");
+        return Err(Error::new(Kind::InvalidArgument, text));
+    }
+    if x.is_empty() {
+        return Ok(());
+    }
+    for index in 0..batch {
+        let (b, x) = (b.of(index, batch), x.of(index, batch));
+        solve(gpu, a.of(index, batch), b, x, tolerance, reorder)?;
+    }
+    Ok(())
+}
+
+fn solve<T: Scalar>(
     gpu: &Gpu<'_>,
     a: Csr<T>,
     b: Input<T>,
@@ -46,13 +104,6 @@ pub fn csrlsvqr<T: Scalar>(
         c"cusolverSpCcsrlsvqr",
         c"cusolverSpZcsrlsvqr",
     ];
-    let invalid = |text: String| Err(Error::new(Kind::InvalidArgument, text));
-    if !(0..=3).contains(&reorder) {
-        return invalid(format!("attribute `reorder`: expected 0, 1, 2 or 3, got {reorder}"));
-    }
-    if x.is_empty() {
-        return Ok(());
-    }
     let (n, nnz): (c_int, c_int) = (narrow("n", x.len())?, narrow("nnz", a.values.len())?);
     let solver = gpu.handle(&SPARSE_SOLVER)?;
     let (raw, description) = (solver.raw(), description()?);
@@ -70,9 +121,9 @@ pub fn csrlsvqr<T: Scalar>(
     if singular < 0 {
         return Ok(());
     }
-    invalid(format!(
-        "the matrix is singular: R({singular}, {singular}) of its QR factorisation is 0"
-    ))
+    let text =
+        format!("the matrix is singular: R({singular}, {singular}) of its QR factorisation is 0");
+    Err(Error::new(Kind::InvalidArgument, text))
 }
 
 /// A general matrix that counts from 0: cuSPARSE's default.

@@ -307,6 +307,8 @@ pub enum Attr {
     C64(Complex<f32>),
     C128(Complex<f64>),
     String(String),
+    /// A string of any bytes.
+    Bytes(Vec<u8>),
     I32s(Vec<i32>),
     I64s(Vec<i64>),
     F64s(Vec<f64>),
@@ -398,7 +400,7 @@ impl<'a> Call<'a> {
         let mut ret_pointers: Vec<*mut c_void> =
             rets.iter_mut().map(|buffer| (&raw mut *buffer).cast()).collect();
         let mut names: Vec<sys::XLA_FFI_ByteSpan> =
-            self.attrs.iter().map(|(name, _)| span(name)).collect();
+            self.attrs.iter().map(|(name, _)| span(name.as_bytes())).collect();
         let mut name_pointers: Vec<*mut sys::XLA_FFI_ByteSpan> =
             names.iter_mut().map(|name| &raw mut *name).collect();
         let mut values: Vec<CAttr> = self.attrs.iter().map(|(_, value)| value.to_c()).collect();
@@ -500,6 +502,10 @@ impl Attr {
             Attr::C128(value) => scalar(DataType::C128, value),
             Attr::String(value) => CAttr {
                 kind: sys::XLA_FFI_AttrType_STRING,
+                payload: Payload { string: span(value.as_bytes()) },
+            },
+            Attr::Bytes(value) => CAttr {
+                kind: sys::XLA_FFI_AttrType_STRING,
                 payload: Payload { string: span(value) },
             },
             Attr::I32s(values) => array(values),
@@ -513,8 +519,8 @@ impl Attr {
     }
 }
 
-fn span(text: &str) -> sys::XLA_FFI_ByteSpan {
-    sys::XLA_FFI_ByteSpan { ptr: text.as_ptr().cast(), len: text.len() }
+fn span(bytes: &[u8]) -> sys::XLA_FFI_ByteSpan {
+    sys::XLA_FFI_ByteSpan { ptr: bytes.as_ptr().cast(), len: bytes.len() }
 }
 
 fn length<T>(items: &[T]) -> i64 {

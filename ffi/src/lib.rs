@@ -121,7 +121,7 @@ pub use pool::ThreadPool;
 pub use registry::{Registry, StageFn, Stages};
 pub use signature::{Attr, Call, Code, Dim, Formula, Operand, Requirement, Signature};
 pub use state::{HostType, TypeIds};
-pub use value::{Array, Attribute, Scalar, Value, decode_code};
+pub use value::{Array, Attribute, Bytes, Scalar, Value, decode_code};
 pub use xla_ffi_macros::signature;
 
 /// The XLA FFI API version this crate was written against.

@@ -1,19 +1,21 @@
 """install() on CUDA: the custom calls that JAX's rules emit there become lapax's.
 
-Everything else about the rules stays JAX's. Works without a GPU and without JAX's plugin for CUDA:
-rules are for lowering, which needs neither.
+Everything else about the rules stays JAX's, but for sparse formats, whose rules ask a working
+cuSPARSE for sizes. Works without a GPU and without JAX's plugin for CUDA: rules are for lowering,
+which needs neither.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from jax.extend.core import Primitive
 
 from lapax import _jax_private as private
 from lapax import _library, _unused
+from lapax._lowering import dtype_name, is_static, lower_target, numpy_dtype
 from lapax._rules import exporting_context
 from lapax._table import targets
 
@@ -40,6 +42,33 @@ def replace_rules(primitives: Iterable[Primitive]) -> list[Callable[[], None]]:
                 private.replace_lowering(_unused.eigh_values_p, PLATFORM, values, inline=True)
             )
     return undo
+
+
+def replace_formats(primitives: Mapping[Primitive, str]) -> list[Callable[[], None]]:
+    """The same for sparse formats, by the target of the given op: none of JAX's rules is called."""
+    undo = []
+    for primitive, op in primitives.items() if _library.cuda_kernels() else ():
+        entry = private.lowering_entry(primitive, PLATFORM)
+        if entry is not None:
+            rule = functools.partial(_own, op, entry.rule)
+            undo.append(private.replace_lowering(primitive, PLATFORM, rule, entry.inline))
+    return undo
+
+
+def _own(op: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any) -> Sequence[Any]:
+    """The op's target; JAX's rule for other dtypes, symbolic shapes and programs without lapax."""
+    target = next(target for target in targets(PLATFORM) if target.signature.op == op)
+    variant = target.signature.variant(dtype_name(ctx.avals_in[0].dtype))
+    avals = (*ctx.avals_in, *ctx.avals_out)
+    served = variant is not None and all(
+        aval.dtype == numpy_dtype(operand.dtype) and is_static(aval.shape)
+        for aval, operand in zip(avals, (*variant.args, *variant.rets), strict=True)
+    )
+    if variant is None or not served or exporting_context.value:
+        kept: Sequence[Any] = stock(ctx, *operands, **params)
+        return kept
+    attributes = {name: params[name] for name in ("transpose",) if name in params}
+    return lower_target(ctx, target, variant, operands, attributes)
 
 
 def _renaming(stock: private.Rule, ctx: Any, *args: Any, **params: Any) -> Any:

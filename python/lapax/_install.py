@@ -160,6 +160,7 @@ def _replace_sparse_rules() -> None:
                 rule = functools.partial(_rules.renaming, entry.rule)
                 _replace(primitive, rule, entry.inline)
         _state.undo.extend(_cuda.replace_rules(private.sparse_solvers()))
+        _state.undo.extend(_cuda.replace_formats(private.sparse_formats()))
 
 
 def _wrapped(name: str, primitive: Primitive, stock: private.Rule) -> private.Rule:

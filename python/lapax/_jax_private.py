@@ -114,6 +114,25 @@ def sparse_solvers() -> list[Primitive]:
     return [primitive] if isinstance(primitive, Primitive) else []
 
 
+def sparse_formats() -> dict[Primitive, str]:
+    """The primitives of sparse formats with a target on CUDA, and the target's op; as above.
+
+    0.8.0 – 0.12.0.1: in csr and in coo {csr,coo}_{todense,fromdense,matvec,matmat}_p; in _lowerings
+    {csr,coo}_{spmv,spmm}_p, which are the products.
+    """
+    ops = {"todense": "todense", "fromdense": "fromdense", "matvec": "matvec", "matmat": "matmat"}
+    places = [(form, form, ops) for form in ("csr", "coo")]
+    products = {"spmv": "matvec", "spmm": "matmat"}
+    places += [("_lowerings", form, products) for form in ("csr", "coo")]
+    found = {}
+    for module, form, names in places:
+        for name, op in names.items():
+            primitive = getattr(sys.modules.get(f"{SPARSE}.{module}"), f"{form}_{name}_p", None)
+            if isinstance(primitive, Primitive):
+                found[primitive] = f"{form}_{op}"
+    return found
+
+
 def jaxlib_cpu_targets() -> frozenset[str]:
     """Names of the custom calls that jaxlib registers on the CPU.
 

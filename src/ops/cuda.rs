@@ -13,13 +13,14 @@ use xla_ffi::{Context, Error, ErrorCode};
 ///     load(module::load_it::<T>),             // what the initialize stage does, for each T
 ///     run(|call, gpu| module::it(gpu, …)),
 /// };
+/// cuda = { "name" or { sections }, …, run(…), or(…) };
 /// cuda = { "name" over [f32, f64] { the sections of xla_ffi::signature! }, … };
 /// cuda = { "name" over [f32, f64] { sections } or { sections }, …, run(…), or(…) };
 /// ```
 ///
-/// The first form is a call of the same shape as on the CPU, and `OnDevice` is generated from the
-/// same sections; the second states another wire form, the third two of them, of which the first is in
-/// the table. A comment in front is about the target alone.
+/// The first form is a call of the operation's own shape, and `OnDevice` is generated from the same
+/// sections; `over` states another wire form. With `or` there is a second one, which is not in the
+/// table. A comment in front is about the target alone.
 macro_rules! cuda {
     (none, $($rest:tt)*) => {
         &[]
@@ -27,13 +28,18 @@ macro_rules! cuda {
     (
         {
             $(#[doc = $doc:literal])*
-            $name:literal, $promise:ident, load($load:expr), run($run:expr) $(,)?
+            $name:literal $(or { $($other:tt)* })?,
+            $promise:ident, load($load:expr), run($run:expr) $(, or($instead:expr))? $(,)?
         },
         [$($scalar:tt),+],
         { $($struct:tt)+ }
     ) => {
         &[crate::ops::cuda_target!(
-            $name, concat!($($doc, "\n"),*), $promise, $load, [$($scalar),+], { $($struct)+ }, $run, []
+            $name, concat!($($doc, "\n"),*), $promise, $load, [$($scalar),+], { $($struct)+ }, $run,
+            [$({
+                /// The call in its other form.
+                device struct Other<T: Scalar> { $($other)* }
+            } $instead)?]
         )]
     };
     (

@@ -188,6 +188,8 @@ pub(crate) use {cpu, is, of, ops, routine, target, targets};
 #[cfg(feature = "cuda")]
 mod cuda;
 #[cfg(feature = "cuda")]
+mod opaque;
+#[cfg(feature = "cuda")]
 pub(crate) use cuda::{cuda, cuda_target};
 /// Without the feature no operation has a target on CUDA.
 #[cfg(not(feature = "cuda"))]
@@ -211,7 +213,9 @@ families![
     eigh,
     svd,
     products,
-    sparse
+    sparse,
+    csr,
+    coo
 ];
 
 use lapax_core::{InOut, Threads};

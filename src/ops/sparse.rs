@@ -1,4 +1,4 @@
-//! Sparse matrices in compressed rows (CSR), all row-major.
+//! Sparse matrices in compressed rows (CSR), all row-major: products and systems.
 
 use lapax_cpu::sparse::{BadIndex, Csr, Sizes, csr_product};
 use xla_ffi::Future;
@@ -53,20 +53,13 @@ super::ops! { sparse;
         "cusolver_csrlsvqr_ffi", queued,
         load(lapax_cuda::sparse::load),
         run(|call, gpu| {
-            let (nnz, p, n) = (call.nnz, call.p, call.n);
-            let (values, indices) = (device::input(&call.data), device::input(&call.indices));
-            let (indptr, b) = (device::input(&call.indptr), device::input(&call.b));
-            let x = device::output(&call.x);
-            for index in 0..call.batch {
-                let a = lapax_cuda::sparse::Csr {
-                    values: values.problem(index, nnz),
-                    indices: indices.problem(index, nnz),
-                    indptr: indptr.problem(index, p),
-                };
-                let (b, x) = (b.problem(index, n), x.problem(index, n));
-                lapax_cuda::sparse::csrlsvqr(gpu, a, b, x, call.tol, call.reorder)?;
-            }
-            Ok(())
+            let a = lapax_cuda::sparse::Csr {
+                values: device::input(&call.data),
+                indices: device::input(&call.indices),
+                indptr: device::input(&call.indptr),
+            };
+            let (b, x) = (device::input(&call.b), device::output(&call.x));
+            lapax_cuda::sparse::csrlsvqr(gpu, call.batch, a, b, x, call.tol, call.reorder)
         }),
     };
 }

@@ -95,3 +95,61 @@ fn gesvd_gives_values_alone() {
         assert!(s.iter().zip(expected).all(|(s, it): (&f64, f64)| (s - it).abs() < 1e-14), "{s:?}");
     }
 }
+
+/// jaxlib's form of a call of cuSPARSE: sizes in `opaque`, as bytes that are no text, and a workspace.
+#[test]
+fn sparse_matrices_as_jaxlib_passes_them() {
+    if !present() {
+        return;
+    }
+    let data: Vec<f32> = (1_u8..=200).map(f32::from).collect();
+    let diagonal: Vec<i32> = (0..200).collect();
+    let indptr: Vec<i32> = (0..=200).collect();
+    let x = vec![2.0_f32; 200];
+    // Of the matrix: CUDA_R_32F, 32-bit indices, rows, columns, entries, batch, stride.
+    let matrix = [0, 2, 200, 200, 200, 1, 0];
+    let product = |operation: i32| [&matrix[..], &[0, 200, 0, 200, operation]].concat();
+    let run = |name: &str, fields: &[i32], outer: &[i32], y: &mut [f32]| {
+        let mut workspace = [0_i8; 3];
+        let bytes = fields.iter().flat_map(|field| field.to_ne_bytes()).collect();
+        let call = Call::new().arg(&[200], &data);
+        let call = if name.contains("csr") {
+            call.arg(&[200], &diagonal).arg(&[201], outer)
+        } else {
+            call.arg(&[200], outer).arg(&[200], &diagonal)
+        };
+        let call = if name.contains("matvec") {
+            call.arg(&[200], &x).ret(&[200], y)
+        } else {
+            call.ret(&[200, 200], y)
+        };
+        let call = call.ret(&[3], &mut workspace).attr("opaque", Attr::Bytes(bytes));
+        Host::new().execute(handler(name), &call).map_err(|failure| failure.message)
+    };
+    for (form, outer) in [("csr", &indptr), ("coo", &diagonal)] {
+        let matvec = format!("cusparse_{form}_matvec_ffi");
+        for operation in [0, 1] {
+            let mut y = vec![0.0; 200];
+            assert_eq!(run(&matvec, &product(operation), outer, &mut y), Ok(()));
+            assert!(y.iter().zip(&data).all(|(y, a)| *y == 2.0 * a), "{form}");
+        }
+        let mut dense = vec![1.0; 200 * 200];
+        let todense = format!("cusparse_{form}_todense_ffi");
+        assert_eq!(run(&todense, &matrix, outer, &mut dense), Ok(()));
+        let expected = |at: usize| if at.is_multiple_of(201) { data[at / 201] } else { 0.0 };
+        assert!(dense.iter().enumerate().all(|(at, got)| *got == expected(at)), "{form}");
+
+        let mut y = vec![0.0; 200];
+        let wrong: [(&[i32], &str); 4] = [
+            (&matrix, "48 bytes, got 28"),
+            (&product(2), "operation 0 (A) or 1 (Aᵀ), got 2"),
+            (&[&[0, 2, 7][..], &product(0)[3..]].concat(), "rows = 200, as the operands, got 7"),
+            (&[&matrix[..5], &[4], &product(0)[6..]].concat(), "batch = 1, as the operands, got 4"),
+        ];
+        for (fields, expected) in wrong {
+            let refused = run(&matvec, fields, outer, &mut y).unwrap_err();
+            let expected = format!("{matvec}: attribute `opaque`: expected {expected}");
+            assert_eq!(refused, expected);
+        }
+    }
+}

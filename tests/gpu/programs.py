@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
+from jax.experimental import sparse
 
 LIMIT = 30.0
 DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -31,6 +32,8 @@ class Program:
     residual: Callable[[Arrays, Arrays], float]
     targets: tuple[str, ...]
     real_only: bool = False
+    fixed: bool = True
+    """Whether it adds in a fixed order, so that the same call has the same bits."""
 
 
 def random(rng: np.random.Generator, dtype: np.dtype[Any], *shape: int) -> Any:
@@ -97,6 +100,63 @@ def factor_and_vector(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
     return [r.astype(dtype), random(rng, dtype, batch, n)]
 
 
+def in_rows(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """A square matrix in compressed rows, some of them empty, and a vector; no batch."""
+    counts = rng.integers(0, 9, n)
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    indices = rng.integers(0, n, indptr[-1]).astype(np.int32)
+    return [random(rng, dtype, indptr[-1]), indices, indptr, random(rng, dtype, n)]
+
+
+def in_rows_and_matrix(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """The same with a matrix."""
+    return [*in_rows(rng, dtype, n, batch)[:3], random(rng, dtype, n, 5)]
+
+
+def entries(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """The same matrix as a list of entries, sorted by rows, and a vector."""
+    data, indices, indptr, x = in_rows(rng, dtype, n, batch)
+    return [data, _rows(indptr), indices, x]
+
+
+def entries_and_matrix(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """The same with a matrix."""
+    return [*entries(rng, dtype, n, batch)[:3], random(rng, dtype, n, 5)]
+
+
+def mostly_zero(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """A dense matrix of which one element in eight is not zero; no batch."""
+    return [random(rng, dtype, n, n) * (rng.random((n, n)) < 1 / 8)]
+
+
+def _rows(indptr: Any) -> Any:
+    return np.repeat(np.arange(indptr.size - 1, dtype=np.int32), np.diff(indptr))
+
+
+def _csr(data: Any, indices: Any, indptr: Any, x: Any) -> Any:
+    return sparse.CSR((data, indices, indptr), shape=(indptr.size - 1, x.shape[0]))
+
+
+def _coo(data: Any, row: Any, col: Any, x: Any) -> Any:
+    return sparse.COO((data, row, col), shape=(x.shape[0], x.shape[0]), rows_sorted=True)
+
+
+def _there_and_back(form: Any) -> Callable[..., Any]:
+    """The sparse matrix of a dense one, and its dense one; with more places than elements."""
+    return lambda a: form.fromdense(a, nse=a.size // 2).todense()
+
+
+def _product(transpose: bool, listed: bool) -> Callable[[Arrays, Arrays], float]:
+    def residual(args: Arrays, rets: Arrays) -> float:
+        data, first, second, x = args
+        rows, columns = (first, second) if listed else (_rows(second), first)
+        a = np.zeros((x.shape[0], x.shape[0]), data.dtype)
+        np.add.at(a, (columns, rows) if transpose else (rows, columns), data)
+        return distance(rets[0], a @ x)
+
+    return residual
+
+
 def _eigh(args: Arrays, rets: Arrays) -> float:
     (a,), (w, v) = args, rets
     return max(
@@ -143,6 +203,13 @@ def _svd_by(name: str) -> Callable[..., Any]:
     return svd
 
 
+def captured(p: jax.Array) -> Any:
+    """Calls that XLA may record, between kernels of its own: one CUDA graph."""
+    q = jax.lax.linalg.lu_pivots_to_permutation(2 * p + 1, 8)
+    q = jax.lax.linalg.lu_pivots_to_permutation(q[..., :4] - 1, 8)
+    return jnp.cumsum(q, -1), jnp.sort(q, -1)
+
+
 PROGRAMS = (
     Program(
         "cholesky", jnp.linalg.cholesky, positive,
@@ -187,5 +254,31 @@ PROGRAMS = (
         "symmetric_product",
         jax.vmap(lambda a: jax.lax.linalg.symmetric_product(a, jnp.zeros_like(a))), square, _lower,
         ("cusolver_syrk_ffi",), real_only=True,
+    ),
+    Program(
+        "csr_matvec", lambda *a: _csr(*a) @ a[3], in_rows, _product(False, False),
+        ("cusparse_csr_matvec_ffi",),
+    ),
+    Program(
+        "csr_matmat", lambda *a: _csr(*a).T @ a[3], in_rows_and_matrix, _product(True, False),
+        ("cusparse_csr_matmat_ffi",), fixed=False,
+    ),
+    Program(
+        "coo_matvec", lambda *a: _coo(*a) @ a[3], entries, _product(False, True),
+        ("cusparse_coo_matvec_ffi",), fixed=False,
+    ),
+    Program(
+        "coo_matmat", lambda *a: _coo(*a).T @ a[3], entries_and_matrix, _product(True, True),
+        ("cusparse_coo_matmat_ffi",), fixed=False,
+    ),
+    Program(
+        "csr_dense", _there_and_back(sparse.CSR), mostly_zero,
+        lambda args, rets: distance(rets[0], args[0]),
+        ("cusparse_csr_fromdense_ffi", "cusparse_csr_todense_ffi"),
+    ),
+    Program(
+        "coo_dense", _there_and_back(sparse.COO), mostly_zero,
+        lambda args, rets: distance(rets[0], args[0]),
+        ("cusparse_coo_fromdense_ffi", "cusparse_coo_todense_ffi"),
     ),
 )  # fmt: skip

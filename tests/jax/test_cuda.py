@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 import pytest
+from jax.experimental import sparse
 
 import lapax
 from lapax import _jax_private as private
@@ -82,6 +83,36 @@ def test_programs_for_cuda_call_lapax(name):
         assert calls(function, *avals) == [f"lapax.{target}" for target in names]
 
 
+@pytest.mark.parametrize("form", ["csr", "coo"])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+def test_sparse_formats_for_cuda_call_lapax(form, dtype):
+    """Without a cuSPARSE, which JAX's own rules ask for sizes."""
+    maker = {"csr": sparse.CSR, "coo": sparse.COO}[form]
+    outer = jax.ShapeDtypeStruct((5 if form == "csr" else 7,), np.int32)
+    inner, data = jax.ShapeDtypeStruct((7,), np.int32), jax.ShapeDtypeStruct((7,), dtype)
+    triple = (data, inner, outer) if form == "csr" else (data, outer, inner)
+    programs = {
+        "matvec": (lambda *a: maker(a[:3], shape=(4, 6)) @ a[3], (6,)),
+        "matvec ": (lambda *a: maker(a[:3], shape=(4, 6)).T @ a[3], (4,)),
+        "matmat": (lambda *a: maker(a[:3], shape=(4, 6)) @ a[3], (6, 2)),
+        "todense": (lambda *a: maker(a[:3], shape=(4, 6)).todense() + a[3], (4, 6)),
+        "fromdense": (lambda *a: maker.fromdense(a[3], nse=9).data, (4, 6)),
+    }
+    with lapax.installed(), jax.enable_x64(True):
+        for op, (program, shape) in programs.items():
+            found = calls(program, *triple, jax.ShapeDtypeStruct(shape, dtype))
+            assert found == [f"lapax.cusparse_{form}_{op.strip()}_ffi"]
+
+
+def test_sparse_formats_that_lapax_lacks_are_left_to_jax():
+    index = jax.ShapeDtypeStruct((7,), np.int32)
+    data = jax.ShapeDtypeStruct((7,), np.int32)
+    with lapax.installed():
+        todense = lambda *a: sparse.COO(a, shape=(4, 6)).todense()  # noqa: E731
+        with pytest.warns(sparse.CuSparseEfficiencyWarning):
+            assert calls(todense, data, index, index) == []
+
+
 def test_outside_of_lapax_nothing_is_renamed():
     with lapax.installed():
         assert calls(jnp.linalg.cholesky, SQUARE) == ["lapax.cusolver_potrf_ffi"]
@@ -126,7 +157,12 @@ def test_targets_on_cuda_have_both_stages():
         assert target.initialize
         assert target.platform == "CUDA"
     captured = {target.name for target in lapax.targets("CUDA") if target.captured}
-    assert captured == {"cu_lu_pivots_to_permutation", "cu_cholesky_update_ffi"}
+    formats = (
+        ("csr", ("matvec", "matmat", "todense", "fromdense")),
+        ("coo", ("matvec", "matmat", "todense")),
+    )
+    own = {f"cusparse_{form}_{op}_ffi" for form, names in formats for op in names}
+    assert captured == {"cu_lu_pivots_to_permutation", "cu_cholesky_update_ffi"} | own
 
 
 def test_a_target_of_another_form_is_called_by_its_own_name():

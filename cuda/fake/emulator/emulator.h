@@ -7,6 +7,7 @@
 // of its fibers and only barriers, __syncwarp and atomics order memory: a race checker for shared and
 // global memory. Under AddressSanitizer buffers are bounds-checked.
 #pragma once
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -110,6 +111,10 @@ template <class... A, void (*F)(A...)> struct Call<F> {
 #define __match_any_sync(mask, value) emulator::match_any(mask, value, __FILE__, __LINE__)
 inline int __clz(int value) { return value ? __builtin_clz((unsigned)value) : 32; }
 inline int __ffs(int value) { return __builtin_ffs(value); }
+inline int __popc(unsigned value) { return __builtin_popcount(value); }
+template <class T> inline T atomicAdd(T* place, T value) {
+  return std::atomic_ref<T>(*place).fetch_add(value, std::memory_order_relaxed);
+}
 // CUDA has these for both precisions under one name, as the C++ library has.
 using std::copysign;
 using std::fabs;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 extern "C" int emulator_launch(const char*, const unsigned*, const unsigned*, size_t, void**, unsigned,
@@ -15,7 +16,7 @@ static int failures = 0;
 template <class... A>
 void launch(const std::string& name, unsigned x, unsigned y, size_t shared, unsigned seed, A... values) {
   void* arguments[] = {&values...};
-  const unsigned blocks[3] = {2, 1, 1}, threads[3] = {x, y, 1};
+  const unsigned blocks[3] = {name == "add_up" ? 1u : 2u, 1, 1}, threads[3] = {x, y, 1};
   char error[512];
   if (emulator_launch(name.c_str(), blocks, threads, shared, arguments, seed, error, sizeof error)) {
     printf("%s: %s\n", name.c_str(), error);
@@ -45,6 +46,57 @@ template <class R> void factor(const std::string& type, int parts, int m, int n,
   launch("orgqr" + type, 64, 1, v, seed, qr.data(), tau.data(), BATCH, m, n, k);
 }
 
+// Rows that are empty, long, and not of the matrix; offsets past the entries.
+template <class R>
+void sparse(const std::string& type, int parts, int rows, int columns, int n, unsigned seed) {
+  std::vector<int32_t> row, column, indptr = {0};
+  for (int i = 0; i < rows; i++) {
+    for (unsigned e = generator() % 5 * (i % 3 == 0 ? 9 : 1); e > 0; e--) {
+      row.push_back(generator() % 11 == 0 ? rows : i);
+      column.push_back(generator() % 11 == 0 ? -1 : (int)(generator() % columns));
+    }
+    indptr.push_back((int)row.size());
+  }
+  indptr.back() += 3;
+  const int nnz = (int)row.size(), most = rows > columns ? rows : columns;
+  Operand<R> data((size_t)nnz * parts), x((size_t)most * n * parts);
+  Operand<R> dense((size_t)rows * columns * parts);
+  for (auto [m, k, to, from] : {std::tuple(rows, columns, &row, &column),
+                                std::tuple(columns, rows, &column, &row)}) {
+    Operand<R> y((size_t)m * n * parts);
+    const int32_t *to_at = to->data(), *from_at = from->data();
+    if (n == 1)
+      launch("coo_vector" + type, 64, 1, 0, seed, data.data(), to_at, from_at, x.data(), y.data(), m,
+             k, nnz);
+    launch("coo_matrix" + type, 64, 1, 0, seed, data.data(), to_at, from_at, x.data(), y.data(), m, k,
+           n, nnz);
+  }
+  Operand<R> y((size_t)most * n * parts);
+  for (int group : {1, 4, 32})
+    if (n == 1)
+      launch("csr_vector" + type, 64, 1, 0, seed, data.data(), column.data(), indptr.data(), x.data(),
+             y.data(), rows, columns, nnz, group);
+  for (const char* name : {"csr_matrix", "csr_transposed"})
+    launch(name + type, 64, 1, 0, seed, data.data(), column.data(), indptr.data(), x.data(), y.data(),
+           rows, columns, n, nnz);
+  launch("csr_dense" + type, 64, 1, 0, seed, data.data(), column.data(), indptr.data(), dense.data(),
+         rows, columns, nnz);
+  launch("coo_dense" + type, 64, 1, 0, seed, data.data(), row.data(), column.data(), dense.data(),
+         rows, columns, nnz);
+  for (size_t i = 0; i < dense.size(); i++)
+    if (i / parts % 3) dense[i] = 0;
+  for (int places : {0, nnz, rows * columns}) {
+    Operand<R> values((size_t)places * parts);
+    std::vector<int32_t> offsets(rows + 1), row_of(places), column_of(places);
+    launch("count_entries" + type, 64, 1, 0, seed, dense.data(), offsets.data(), rows, columns);
+    const unsigned adders = rows < 64 ? rows : 64;
+    launch("add_up", adders, 1, 8 * adders, seed, offsets.data(), rows, places);
+    for (int32_t* rows_at : {row_of.data(), (int32_t*)nullptr})
+      launch("take_entries" + type, 64, 1, 0, seed, dense.data(), offsets.data(), values.data(),
+             rows_at, column_of.data(), rows, columns, places);
+  }
+}
+
 template <class R> void all(const std::string& type, int parts) {
   for (unsigned seed = 0; seed < 3; seed++) {
     for (int n : {1, 2, 5, 31, 32, 33, 40, 65}) {
@@ -66,6 +118,7 @@ template <class R> void all(const std::string& type, int parts) {
           launch(name + type, 64, 1, 0, seed, dl.data(), d.data(), du.data(), b.data(), x.data(),
                  u.data(), BATCH, n, nrhs, width);
       }
+      for (int columns : {1, 3}) sparse<R>(type, parts, n, 2 * n, columns, seed);
     }
   }
 }

@@ -9,4 +9,5 @@ mod cholesky_update;
 mod factor;
 mod host;
 mod lu_pivots;
+mod sparse;
 mod tridiagonal;

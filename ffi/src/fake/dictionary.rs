@@ -28,7 +28,7 @@ impl Dictionary {
         let mut entries: Vec<(String, Attr)> =
             entries.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         entries.sort_by(|a, b| a.0.cmp(&b.0));
-        let mut names: Vec<_> = entries.iter().map(|(name, _)| span(name)).collect();
+        let mut names: Vec<_> = entries.iter().map(|(name, _)| span(name.as_bytes())).collect();
         let mut name_pointers: Vec<_> = names.iter_mut().map(|name| &raw mut *name).collect();
         let mut values: Vec<CAttr> = entries.iter().map(|(_, value)| value.to_c()).collect();
         let mut types: Vec<_> = values.iter().map(|value| value.kind).collect();

@@ -1,0 +1,136 @@
+"""Breaks the kernels, one place at a time, and sees whether the tests on the emulator notice.
+
+    python cuda/fake/mutants.py [--only FILE]
+
+Builds and runs `cargo test -p lapax-cuda --test kernels` for each of MUTANTS with kernels that
+differ in it; the working tree is not touched. Exits with 1 where one is not noticed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+KERNELS = Path(__file__).resolve().parent.parent / "kernels"
+SECONDS = 600
+"""A mutant that runs longer has been noticed: it never ends."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A place in a kernel, which occurs once there but for `which`, and what becomes of it."""
+
+    file: str
+    before: str
+    after: str
+    which: int = 0
+
+
+MUTANTS = (
+    Mutant("lu_pivots", "q < 0 || q >= n", "q < 0"),
+    Mutant("lu_pivots", "p < i))", "p < i - 1))"),
+    Mutant("lu_pivots", "round < 5", "round < 4"),
+    Mutant("lu_pivots", "last && !inside", "!inside"),
+    Mutant("lu_pivots", "previous < 0 ? lane : previous", "lane"),
+    Mutant("lu_pivots", "after != own", "after > own"),
+    Mutant("lu_pivots", "    __syncthreads();", "", 1),
+    Mutant("cholesky_update", "hypot(f_size, modulus(g))", "f_size + modulus(g)"),
+    Mutant("cholesky_update", "phase * g_part", "g_part"),
+    Mutant("cholesky_update", "k0 == 0 ? conj(wb[j]) : wb[j];", "conj(wb[j]);", 1),
+    Mutant("cholesky_update", "      __syncthreads();", "", 0),
+    Mutant("cholesky_update", "      __syncthreads();", "", 1),
+    Mutant("cholesky_update", "lane >= rows ?", "false ?"),
+    Mutant("householder", "row > i && row < order", "row > i"),
+    Mutant("householder", "left ? adjoint : !adjoint", "left ? !adjoint : adjoint"),
+    Mutant("householder", "adjoint ? conj(tau[i]) : tau[i]", "tau[i]"),
+    Mutant("householder", "left ? x[e] : conj(x[e])", "x[e]"),
+    Mutant("householder", "    __syncthreads();", "", 0),
+    Mutant("householder", "    __syncthreads();", "", 1),
+    Mutant("factor", "other == size && other_row < row", "other == size && other_row > row"),
+    Mutant("factor", "if (first_zero == 0) first_zero", "first_zero"),
+    Mutant("factor", "!(d > R(0))", "d <= R(0)"),
+    Mutant("factor", "__any_sync(ALL_LANES, odd)", "false"),
+    Mutant("factor", "-copysign(hypot", "copysign(hypot"),
+    Mutant("factor", "norm == 0 && imag(alpha) == 0", "norm == 0"),
+    Mutant("factor", "lower ? i >= j : i <= j", "true"),
+    Mutant("factor", "      __syncthreads();", "", 2),
+    Mutant("factor", "column[i] * conj(column[j])", "column[i] * column[j]"),
+    Mutant("tridiagonal", "s.m > 1 ? s.du[0] : make<T>(0)", "s.du[0]"),
+    Mutant("tridiagonal", "i + 1 < s.m ? s.du[i] : make<T>(0)", "s.du[i]"),
+    Mutant("tridiagonal", "-(multiplier * du)", "multiplier * du", 0),
+    Mutant("tridiagonal", "-(multiplier * du)", "multiplier * du", 1),
+    Mutant("tridiagonal", "modulus(below) / below_size > here", "modulus(below) > here"),
+    Mutant("tridiagonal", "      __syncwarp();", "", 0),
+    Mutant("tridiagonal", "return least == 0 ?", "return false ?"),
+    Mutant("sparse", "index < size", "index <= size"),
+    Mutant("sparse", "index >= 0 && ", ""),
+    Mutant("sparse", "min(indptr[row + 1], nnz)", "indptr[row + 1]"),
+    Mutant("sparse", "mask = group / 2", "mask = LANES / 2"),
+    Mutant("sparse", "later ? __ffs((int)later) - 2 : LANES - 1", "LANES - 1"),
+    Mutant("sparse", "if (first && row >= 0)", "if (row >= 0)"),
+    Mutant("sparse", "        sum = make<T>(0);", ""),
+    Mutant("sparse", "min(first + LANES, (long long)nnz)", "first + LANES"),
+    Mutant("sparse", "!is_zero(value) && place < nnz", "!is_zero(value)"),
+    Mutant("sparse", "offsets[rows] + thread", "offsets[rows] + 1 + thread"),
+    Mutant("sparse", "min(sum, (long long)nnz)", "sum"),
+    Mutant("sparse", "    __syncthreads();", "", 0),
+    Mutant("sparse", "    __syncthreads();", "", 1),
+)
+
+
+def main() -> int:
+    """Runs them all; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", help="the kernels of one file")
+    only = parser.parse_args().only
+    if not noticed(None):
+        print("the kernels as they are: right")
+    else:
+        print("the kernels as they are fail")
+        return 1
+    survivors = 0
+    for mutant in MUTANTS:
+        if only in (None, mutant.file):
+            seen = noticed(mutant)
+            survivors += not seen
+            verdict = "noticed" if seen else "NOT NOTICED"
+            print(f"{verdict}: {mutant.file}: {mutant.before!r} -> {mutant.after!r}", flush=True)
+    return 1 if survivors else 0
+
+
+def noticed(mutant: Mutant | None) -> bool:
+    """Whether the tests fail."""
+    with tempfile.TemporaryDirectory() as folder:
+        kernels = Path(shutil.copytree(KERNELS, Path(folder, "kernels")))
+        if mutant:
+            path = kernels / f"{mutant.file}.cu"
+            path.write_text(mutated(mutant, path.read_text(encoding="utf-8")), encoding="utf-8")
+        command = ["cargo", "test", "--quiet", "-p", "lapax-cuda", "--test", "kernels"]
+        environment = os.environ | {"LAPAX_EMULATED_KERNELS": str(kernels)}
+        build = subprocess.run([*command, "--no-run"], env=environment, capture_output=True)
+        if build.returncode:
+            raise SystemExit(f"{mutant} does not compile:\n{build.stderr.decode()}")
+        try:
+            run = subprocess.run(command, env=environment, capture_output=True, timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            return True
+        return run.returncode != 0
+
+
+def mutated(mutant: Mutant, text: str) -> str:
+    """The source with the change."""
+    pieces = text.split(mutant.before)
+    if len(pieces) < mutant.which + 2:
+        raise SystemExit(f"{mutant.file} has no such place any more: {mutant}")
+    head = mutant.before.join(pieces[: mutant.which + 1])
+    return head + mutant.after + mutant.before.join(pieces[mutant.which + 1 :])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
