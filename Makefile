@@ -103,7 +103,8 @@ test-emulator:
 
 # The tests on the emulator notice kernels that are wrong; twenty minutes.
 test-mutants: $(VENV)/.tools
-	$(CUDA) $(PY) cuda/fake/mutants.py
+	LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
+	CARGO_TEST='--workspace --features "$(FEATURES)"' $(PY) cuda/fake/mutants.py
 
 # XLA for an H200 that is not there takes the targets and compiles programs of them.
 test-deviceless: $(VENV)-cuda/.lapax

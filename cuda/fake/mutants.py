@@ -2,24 +2,32 @@
 
     python cuda/fake/mutants.py [--only FILE]
 
-Builds and runs `cargo test -p lapax-cuda --test kernels` for each of MUTANTS with kernels that
-differ in it; the working tree is not touched. Exits with 1 where one is not noticed.
+Builds and runs the kernels' tests for each of MUTANTS with kernels that differ in it, and where
+these pass the sanitizers; the working tree is not touched. Exits with 1 where none notices.
+CARGO_TEST has arguments for cargo.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 KERNELS = Path(__file__).resolve().parent.parent / "kernels"
-SECONDS = 600
+SANITIZED = str(Path(__file__).resolve().parent / "sanitized")
+"""Finds what the order of threads in the tests, or the memory beside an operand, may hide."""
+SECONDS = 300
 """A mutant that runs longer has been noticed: it never ends."""
+
+TESTS = {"householder": "factor"}
+"""The module of the tests of a file, where it has another name."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ MUTANTS = (
     Mutant("factor", "__any_sync(ALL_LANES, odd)", "false"),
     Mutant("factor", "-copysign(hypot", "copysign(hypot"),
     Mutant("factor", "norm == 0 && imag(alpha) == 0", "norm == 0"),
-    Mutant("factor", "lower ? i >= j : i <= j", "true"),
+    Mutant("factor", "if (lower && i >= j) ab", "if (lower) ab"),
     Mutant("factor", "      __syncthreads();", "", 2),
     Mutant("factor", "column[i] * conj(column[j])", "column[i] * column[j]"),
     Mutant("tridiagonal", "s.m > 1 ? s.du[0] : make<T>(0)", "s.du[0]"),
@@ -111,16 +119,24 @@ def noticed(mutant: Mutant | None) -> bool:
         if mutant:
             path = kernels / f"{mutant.file}.cu"
             path.write_text(mutated(mutant, path.read_text(encoding="utf-8")), encoding="utf-8")
-        command = ["cargo", "test", "--quiet", "-p", "lapax-cuda", "--test", "kernels"]
+        command = ["cargo", "test", "--quiet", *shlex.split(os.environ.get("CARGO_TEST", ""))]
+        command += ["--test", "kernels"]
+        tests = [f"{TESTS.get(mutant.file, mutant.file)}::"] if mutant else []
         environment = os.environ | {"LAPAX_EMULATED_KERNELS": str(kernels)}
         build = subprocess.run([*command, "--no-run"], env=environment, capture_output=True)
         if build.returncode:
             raise SystemExit(f"{mutant} does not compile:\n{build.stderr.decode()}")
-        try:
-            run = subprocess.run(command, env=environment, capture_output=True, timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            return True
-        return run.returncode != 0
+        checks = [[*command, "--", *tests], *([SANITIZED, kind] for kind in ("address", "thread"))]
+        return any(fails(check, environment) for check in checks)
+
+
+def fails(command: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Whether a command fails or does not end."""
+    try:
+        run = subprocess.run(command, env=environment, capture_output=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return True
+    return run.returncode != 0
 
 
 def mutated(mutant: Mutant, text: str) -> str:

@@ -66,7 +66,8 @@ def page(tables: Sequence[Table], revision: str, exceptions: str) -> str:
         f"with {versions}: under stock JAX and after `lapax.install()`; "
         "`export_back_compat_test` after `lapax.install(takeover=True)`, so that the programs "
         "stored by earlier versions of JAX call lapax by jaxlib's names. Cases are "
-        "JAX_NUM_GENERATED_CASES; in the runs with 100 stock JAX ran only what failed.",
+        "JAX_NUM_GENERATED_CASES; where tests were not run under stock JAX, it ran only those that "
+        "failed under lapax.",
         "",
         "| file | mode | cases | stock JAX | lapax |",
         "|---|---|---|---|---|",

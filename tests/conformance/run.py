@@ -1,13 +1,13 @@
 """Runs JAX's own linear-algebra tests under stock JAX and under lapax and compares test by test.
 
-    python tests/conformance/run.py JAX_CHECKOUT/tests --results FOLDER [--sweep] [--only FILE]
+    python tests/conformance/run.py JAX_CHECKOUT/tests --results FOLDER [--sweep] [--failures]
 
 needs absl-py, hypothesis and pytest beside lapax. Each run (a file, stock or lapax, x32 or x64)
 takes from seconds to ten minutes and leaves a JUnit file in FOLDER; one that is there is not made
 again. --sweep adds linalg_test with 100 generated cases per test under lapax, 25 and 40 minutes
-(--workers N divides that, with pytest-xdist); stock JAX then runs what failed. Writes
-docs/jax-conformance.md unless --only; exits with 1 where a test that stock JAX passes fails, but
-for those in exceptions.md.
+(--workers N divides that, with pytest-xdist); stock JAX then runs what failed. With --failures it
+does so for all files. Writes docs/jax-conformance.md unless --only FILE; exits with 1 where a test
+that stock JAX passes fails, but for those in exceptions.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import report
@@ -63,17 +63,17 @@ def main() -> int:
     parser.add_argument("--workers", help="processes of pytest-xdist; none by default")
     parser.add_argument("--only", choices=FILES, help="run one file and write no page")
     parser.add_argument("--sweep", action="store_true", help=f"linalg_test with {SWEEP} cases too")
+    parser.add_argument("--failures", action="store_true", help="of stock JAX run what failed only")
     options = parser.parse_args()
     options.results.mkdir(parents=True, exist_ok=True)
-    tables = []
-    for file in [options.only] if options.only else FILES:
-        for bits in ("x32", "x64"):
-            stock, ours = (
-                outcomes(options, Run(file, engine, bits)) for engine in ("stock", "lapax")
-            )
-            tables.append(report.Table(file, bits, CASES, stock, ours))
-    if options.sweep:
-        tables += [sweep(options, bits) for bits in ("x32", "x64")]
+    runs = [
+        Run(file, "lapax", bits, cases)
+        for cases in (CASES, *([SWEEP] if options.sweep else []))
+        for file in ([options.only] if options.only else FILES)
+        if cases == CASES or file == "linalg_test"
+        for bits in ("x32", "x64")
+    ]
+    tables = [compared(options, run) for run in runs]
     text = report.page(tables, options.revision, EXCEPTIONS.read_text(encoding="utf-8"))
     if not options.only:
         PAGE.write_text(text, encoding="utf-8")
@@ -81,15 +81,17 @@ def main() -> int:
     return 1 if report.unexplained(tables, EXCEPTIONS.read_text(encoding="utf-8")) else 0
 
 
-def sweep(options: argparse.Namespace, bits: str) -> report.Table:
-    """linalg_test with many cases under lapax; of stock JAX, what failed there."""
-    ours = outcomes(options, Run("linalg_test", "lapax", bits, SWEEP))
+def compared(options: argparse.Namespace, run: Run) -> report.Table:
+    """A run under lapax beside stock JAX's, of which the sweep and --failures want what failed."""
+    ours = outcomes(options, run)
+    if run.cases == CASES and not options.failures:
+        stock = outcomes(options, replace(run, engine="stock"))
+        return report.Table(run.file, run.bits, run.cases, stock, ours)
     failed = [test.replace(".", "::") for test, what in ours.items() if what in report.BAD]
-    run = Run("linalg_test", "stock", bits, SWEEP)
-    stock = outcomes(options, run, failed) if failed else {}
+    ran = outcomes(options, replace(run, engine="stock-failed"), failed) if failed else {}
     # A skip is JAX's own decision, whatever computes.
     others = {t: what if what.startswith("skipped") else "not run" for t, what in ours.items()}
-    return report.Table("linalg_test", bits, SWEEP, {**others, **stock}, ours)
+    return report.Table(run.file, run.bits, run.cases, {**others, **ran}, ours)
 
 
 def outcomes(

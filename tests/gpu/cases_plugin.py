@@ -1,9 +1,7 @@
-"""pytest plugin: what JAX's tests run on the CPU is compiled for an H200 as well, without one.
+"""pytest plugin of cases.py: what tests run on the CPU is compiled for an H200 as well.
 
-    pytest -p cases_plugin --cases FILE [--lapax] JAX_CHECKOUT/tests/linalg_test.py
-
-Each program with linear algebra in it, once for each test: the line `test, outcome` of FILE says
-"compiled", or the first line of the first error. Needs what deviceless.py needs.
+Each program with linear algebra in it; the line `test, outcome` of the file that --cases names says
+"compiled", "nothing to compile", or the first line of the first error.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import jax
 import pytest
 from jax._src import core
 from jax._src.interpreters import pxla
-from jax.extend.core import jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 import lapax
 from lapax import _jax_private as private
@@ -39,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     lower = pxla.lower_sharding_computation
 
     def recording(program: Any, *args: Any, **params: Any) -> Any:
-        if isinstance(program, core.ClosedJaxpr):
+        if isinstance(program, ClosedJaxpr):
             _programs.append(program)
         return lower(program, *args, **params)
 
@@ -72,7 +70,8 @@ def _outcome() -> str:
 def _is_linear_algebra(jaxpr: Any) -> bool:
     names = {primitive.name for primitive in private.linalg_primitives().values()}
     return any(
-        equation.primitive.name in names or equation.primitive.name.startswith("lapax")
+        equation.primitive.name in names
+        or equation.primitive.name.startswith(("lapax", "eigh_values"))
         for equation in _equations(jaxpr)
     )
 

@@ -10,8 +10,8 @@ use crate::device::{SEEDS, device, gpu, in_out, input, output, succeeds};
 use crate::random::{Number, Random, distance};
 
 /// Rows and columns, and how many matrices: own kernels of one and of several warps; too many, or too
-/// large for shared memory, for them.
-const SIZES: [(usize, usize, usize); 12] = [
+/// large for shared memory, for them; more than blocks, so that a block has several.
+const SIZES: [(usize, usize, usize); 13] = [
     (1, 1, 3),
     (3, 2, 2),
     (2, 5, 2),
@@ -24,6 +24,7 @@ const SIZES: [(usize, usize, usize); 12] = [
     (20, 65, 2),
     (100, 90, 2),
     (1, 9, 300),
+    (35, 3, 140),
 ];
 
 fn place<T>(data: &mut [T]) -> InOut<'_, T> {
@@ -38,9 +39,12 @@ fn bound(n: usize) -> f64 {
 fn check_lu<T: Number>(random: &mut Random, m: usize, n: usize, batch: usize) {
     let k = m.min(n);
     let mut a: Vec<T> = random.scalars(batch * m * n);
-    // One matrix without a pivot in its second column.
+    // One matrix without a pivot in its second column, and in its fourth.
     if batch > 1 && k > 1 {
         a[m..2 * m].fill(T::ZERO);
+        if n > 3 {
+            a[3 * m..4 * m].fill(T::ZERO);
+        }
     }
     let (mut expected, mut pivots, mut infos) = (a.clone(), vec![0; batch * k], vec![0; batch]);
     lapax_cpu::lu::getrf(batch, m, n, place(&mut expected), &mut pivots, &mut infos, &Serial)
@@ -60,6 +64,9 @@ fn check_cholesky<T: Number>(random: &mut Random, n: usize, batch: usize, uplo: 
         (0..n).for_each(|i| a[i * n + i] = large);
         if index == 1 {
             a[n * n - 1] = -large;
+        }
+        if index == 2 {
+            a[n * n - 1] = T::from_real(T::Real::from_f64(f64::NAN));
         }
     }
     let (mut expected, mut infos) = (a.clone(), vec![0; batch]);
@@ -156,6 +163,15 @@ fn check_all<T: Number>() {
         check_qr::<T>(&mut random, m, n, batch);
         check_cholesky::<T>(&mut random, n, batch, Uplo::Lower);
     }
+}
+
+/// The norm of a column is NaN, though its largest number is 0.
+#[test]
+fn a_nan_among_zeros_reaches_the_factor() {
+    let Some(_device) = device() else { return };
+    let (mut a, mut tau) = ([1.0, f64::NAN, 0.0, 0.0], [0.0]);
+    succeeds(qr::geqrf(&gpu(), 1, 4, 1, in_out(None, &mut a), output(&mut tau)));
+    assert!(a[0].is_nan() && tau[0].is_nan(), "{a:?} {tau:?}");
 }
 
 #[test]

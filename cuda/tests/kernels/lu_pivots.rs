@@ -7,11 +7,13 @@ use lapax_cuda_fake::driver;
 use crate::device::{SEEDS, device, gpu, input, output, succeeds};
 use crate::random::Random;
 
-/// How pivots are drawn: as an LU factorisation's, near the diagonal, anywhere, or out of range too.
+/// How pivots are drawn: as an LU factorisation's, near the diagonal, each the next row (of all swaps
+/// the longest chain), anywhere, or out of range too.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Factorisation,
     Near,
+    Next,
     Anywhere,
     OutOfRange,
 }
@@ -20,6 +22,7 @@ fn pivots(random: &mut Random, kind: Kind, k: usize, p: usize) -> Vec<i32> {
     let pivot = |i: usize| match kind {
         Kind::Factorisation => i + random.below(p - i),
         Kind::Near => (i + random.below(3)).min(p - 1),
+        Kind::Next => (i + 1).min(p - 1),
         Kind::Anywhere => random.below(p),
         Kind::OutOfRange => random.below(p + 4),
     };
@@ -38,9 +41,10 @@ fn check(batch: usize, k: usize, p: usize, pivots: &[i32]) {
 
 #[test]
 fn any_pivots_in_any_order_of_threads() {
+    use Kind::{Anywhere, Factorisation, Near, Next, OutOfRange};
     let Some(_device) = device() else { return };
     let mut random = Random(1);
-    for kind in [Kind::Factorisation, Kind::Near, Kind::Anywhere, Kind::OutOfRange] {
+    for kind in [Factorisation, Near, Next, Anywhere, OutOfRange] {
         for p in [1_usize, 2, 7, 31, 32, 33, 64, 100, 129, 300] {
             for (batch, k) in [(1, p), (3, p), (5, p.div_ceil(2)), (2, 0), (20, p)] {
                 let all =

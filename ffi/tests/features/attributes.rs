@@ -1,7 +1,7 @@
 //! Attributes: every kind, structs and enums decoded from them, dictionaries, alternatives.
 
 use xla_ffi::fake::{Attr, Call, Dictionary as D};
-use xla_ffi::{Dictionary, Pointer};
+use xla_ffi::{Bytes, Dictionary, Pointer};
 
 use crate::{refusal, run};
 
@@ -33,7 +33,7 @@ xla_ffi::handler! {
     pub(crate) fn all_kinds(call: AllKinds<'f>, _context) in Execute {
         attrs {
             flag: bool, word: &'f str, list: &'f [f64], address: Pointer<u32>, mode: Mode,
-            plan: Plan<'f>, size: Size<'f>, free: Dictionary<'f>, maybe: Option<u16>,
+            plan: Plan<'f>, size: Size<'f>, free: Dictionary<'f>, maybe: Option<u16>, raw: &'f Bytes,
         }
     } => {
         assert!(call.flag && call.word == "wörd" && call.list == [1.5, 2.5]);
@@ -43,6 +43,7 @@ xla_ffi::handler! {
         assert_eq!(call.plan.range, Range { lo: -1, hi: 9, name: None });
         assert_eq!((call.plan.eps, call.maybe), (0.5, Some(3)));
         assert_eq!(call.free.get::<i64>("deep").ok(), Some(1));
+        assert_eq!(call.raw.as_slice(), NO_TEXT);
         match call.size {
             Size::One(one) => assert_eq!(one, 4),
             Size::Each(each) => assert_eq!(each, [4, 5]),
@@ -54,6 +55,9 @@ xla_ffi::handler! {
 }
 
 static NUMBER: u32 = 77;
+
+/// Bytes that are not UTF-8.
+const NO_TEXT: [u8; 3] = [0, 200, 255];
 
 fn range(lo: i64, hi: i64) -> Attr {
     Attr::Dictionary(D::new(&[("lo", Attr::I64(lo)), ("hi", Attr::I64(hi))]))
@@ -72,6 +76,7 @@ fn right() -> Call<'static> {
         .attr("size", Attr::I64(4))
         .attr("free", Attr::Dictionary(D::new(&[("deep", Attr::I64(1))])))
         .attr("maybe", Attr::U16(3))
+        .attr("raw", Attr::Bytes(NO_TEXT.to_vec()))
 }
 
 #[test]
@@ -106,6 +111,8 @@ fn each_wrong_kind_is_named() {
     for (name, value, expected, got) in [
         ("flag", Attr::U8(1), "bool", "u8 1"),
         ("word", Attr::I64(1), "string", "i64 1"),
+        ("word", Attr::Bytes(NO_TEXT.to_vec()), "string", "string \"\\0��\""),
+        ("raw", Attr::I64(1), "string", "i64 1"),
         ("list", Attr::I64s(vec![1]), "array of f64", "array of 1 i64"),
         ("address", Attr::I64(0), "i64, an address", "i64 0"),
         ("mode", Attr::I32(8), "i32 -1 (Fast) or 7 (Exact)", "i32 8"),
@@ -129,7 +136,7 @@ fn each_wrong_kind_is_named() {
 
 #[test]
 fn attributes_too_many_and_too_few() {
-    let names = "flag, word, list, address, mode, plan, size, free, maybe";
+    let names = "flag, word, list, address, mode, plan, size, free, maybe, raw";
     assert_eq!(
         refusal(all_kinds, &right().attr("extra", Attr::I64(1))),
         format!("all_kinds: attribute `extra`: expected only {names}, got i64 1 as well")
