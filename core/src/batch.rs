@@ -33,7 +33,6 @@ pub trait Batched: Send + Sized {
 /// `nanoseconds` is an estimate of one call's time. It decides how the batch is spread over
 /// `threads`, never what is computed: an item's result depends on that item alone. `scratch` makes
 /// what the calls of one thread reuse; their number is a small multiple of the threads.
-#[inline]
 pub fn for_each<B: Batched, S>(
     batch: usize,
     operands: B,
@@ -56,7 +55,6 @@ pub fn for_each<B: Batched, S>(
 /// A part is a multiple of `group` items, but for the last one. `nanoseconds` is an estimate of one
 /// item's time, as for [`for_each`]. Where the parts are cut depends on the threads: what is computed
 /// for an item must not depend on the part it is in.
-#[inline]
 pub fn for_each_part<B: Batched>(
     batch: usize,
     group: usize,
@@ -94,7 +92,6 @@ pub fn for_each_part<B: Batched>(
 
 /// Calls `kernel` once for each of `batch` items that are work for several threads each, with those it
 /// may use: a few items take them all, one after another; of many each has one.
-#[inline]
 pub fn for_each_large<B: Batched>(
     batch: usize,
     mut operands: B,

@@ -4,7 +4,7 @@ use lapax_core::{InOut, ItemsInOut, ItemsMut, Real as _, Scalar as _};
 use lapax_cpu_macros::apart;
 use pulp::Simd;
 
-use super::tile::{pack, pack_inline, unpack, unpack_inline};
+use super::tile::{pack, unpack};
 use super::{
     FOUR, Kernel, Lane, Order, Reg, Shape, Size, THREE, TWO, Tile, Vector, integer, numbers,
 };
@@ -92,13 +92,13 @@ fn factor_rows<S: Simd, T: Scalar, N: Size>(
     let shape = Shape { m: n, n, order: Order::Row };
     let InOut { src, dst } = a.into_in_out();
     let tile = scratch.registers::<S>();
-    pack_inline(simd, src.unwrap_or(dst), count, shape, tile);
+    pack(simd, src.unwrap_or(dst), count, shape, tile);
     if mean {
         mean_with_adjoint::<S, T::Lane<S>>(simd, tile, n);
     }
     let minor = factor::<S, T::Lane<S>>(simd, tile, n);
     finish::<S, T::Lane<S>>(simd, tile, n, minor);
-    unpack_inline(simd, tile, count, shape, dst);
+    unpack(simd, tile, count, shape, dst);
 }
 
 /// The lower triangle of (A + Aᴴ) / 2 in place of A's.

@@ -5,7 +5,7 @@ use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::qr::{factor, form};
-use super::tile::{pack_inline, unpack_inline};
+use super::tile::{pack, unpack};
 use super::{FOUR, Kernel, Lane, Order, Reg, Shape, Size, THREE, TWO, Tile, Vector};
 use crate::Scalar;
 
@@ -67,13 +67,13 @@ fn decompose<S: Simd, T: Scalar, N: Size>(
     let rows = |m, n| Shape { m, n, order: Order::Row };
     let tile = scratch.a.registers::<S>();
     let (taus, r_tile) = (scratch.tau.registers::<S>(), scratch.r.registers::<S>());
-    pack_inline(simd, a.data(), count, rows(m, n), tile);
+    pack(simd, a.data(), count, rows(m, n), tile);
     let parts = if T::IS_COMPLEX { 2 } else { 1 };
     factor::<S, T::Lane<S>>(simd, &mut tile[..m * n * parts], taus, (m, n));
     upper::<S, T::Lane<S>>(simd, tile, r_tile, (m, n, c));
-    unpack_inline(simd, r_tile, count, rows(c, n), r.into_data());
+    unpack(simd, r_tile, count, rows(c, n), r.into_data());
     form::<S, T::Lane<S>>(simd, &mut tile[..m * c * parts], taus, (m, c, m.min(n)));
-    unpack_inline(simd, tile, count, rows(m, c), q.into_data());
+    unpack(simd, tile, count, rows(m, c), q.into_data());
 }
 
 /// R from a factored tile: c rows, zero below the diagonal.

@@ -7,7 +7,7 @@ use lapax_core::{InOut, ItemsInOut, ItemsMut, Scalar as _};
 use lapax_cpu_macros::apart;
 use pulp::Simd;
 
-use super::tile::{pack_inline, unpack_inline};
+use super::tile::{pack, unpack};
 use super::vector::Divisor;
 use super::{
     FOUR, Kernel, Lane, LaneReal, Order, Reg, Shape, Size, THREE, TWO, Tile, Vector, integer,
@@ -109,10 +109,10 @@ fn factor_group<S: Simd, T: Scalar, N: Size>(
     let tile = scratch.a.registers::<S>();
     let swaps = scratch.swaps.registers::<S>();
     let permutation = scratch.permutation.registers::<S>();
-    pack_inline(simd, src.unwrap_or(dst), count, shape, tile);
+    pack(simd, src.unwrap_or(dst), count, shape, tile);
     let keep = Keep::Factors { swaps: &mut *swaps, permutation: &mut *permutation };
     let zero = factor::<S, T::Lane<S>>(simd, tile, &scratch.rows, keep, (m, n));
-    unpack_inline(simd, tile, count, shape, dst);
+    unpack(simd, tile, count, shape, dst);
     let scratch = &mut scratch.numbers;
     let first = if matches!(kernel.output, Output::Lapack) { 1 } else { 0 };
     integers(simd, swaps, (m.min(n), count), scratch, first, pivots.into_data());
@@ -139,7 +139,7 @@ fn integers<S: Simd, R: LaneReal>(
 ) {
     let shape = Shape { m, n: 1, order: Order::Column };
     let scratch = &mut scratch[..m * count];
-    unpack_inline(simd, tile, count, shape, scratch);
+    unpack(simd, tile, count, shape, scratch);
     for (to, x) in to.iter_mut().zip(scratch) {
         *to = integer(*x) + first;
     }

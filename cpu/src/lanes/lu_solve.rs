@@ -4,7 +4,7 @@ use lapax_core::{Items, ItemsMut};
 use lapax_cpu_macros::apart;
 use pulp::Simd;
 
-use super::tile::{pack_inline, unpack_inline};
+use super::tile::{pack, unpack};
 use super::triangular::{System, solve};
 use super::{FOUR, Kernel, ONE, Order, Shape, Size, THREE, TWO, Tile};
 use crate::row_major::{gather_rows, scatter_rows};
@@ -73,16 +73,16 @@ fn solve_group<S: Simd, T: Scalar, N: Size, R: Size>(
     let (b, permutation, x) = (b.data(), permutation.data(), x.into_data());
     let (lu_tile, x_tile) = (scratch.lu.registers::<S>(), scratch.x.registers::<S>());
     let order = if forward { Order::Row } else { Order::Column };
-    pack_inline(simd, lu.data(), count, Shape { m: n, n, order }, lu_tile);
+    pack(simd, lu.data(), count, Shape { m: n, n, order }, lu_tile);
     let shape = Shape { m: n, n: nrhs, order: Order::Row };
     if forward {
         let systems = rows.chunks_exact_mut(n * nrhs).zip(b.chunks_exact(n * nrhs));
         for ((rows, b), permutation) in systems.zip(permutation.chunks_exact(n)) {
             gather_rows(b, permutation, rows, nrhs);
         }
-        pack_inline(simd, rows, count, shape, x_tile);
+        pack(simd, rows, count, shape, x_tile);
     } else {
-        pack_inline(simd, b, count, shape, x_tile);
+        pack(simd, b, count, shape, x_tile);
     }
     // Of the transpose, the lower factor is Uᵀ.
     let conj = trans == Trans::ConjTranspose;
@@ -93,9 +93,9 @@ fn solve_group<S: Simd, T: Scalar, N: Size, R: Size>(
     // The first solve has conjugated the tile.
     solve::<S, T::Lane<S>>(simd, &system(Uplo::Upper, second, false), lu_tile, x_tile);
     if forward {
-        unpack_inline(simd, x_tile, count, shape, x);
+        unpack(simd, x_tile, count, shape, x);
     } else {
-        unpack_inline(simd, x_tile, count, shape, rows);
+        unpack(simd, x_tile, count, shape, rows);
         let systems = x.chunks_exact_mut(n * nrhs).zip(rows.chunks_exact(n * nrhs));
         for ((x, rows), permutation) in systems.zip(permutation.chunks_exact(n)) {
             scatter_rows(rows, permutation, x, nrhs);

@@ -45,8 +45,6 @@ pub(crate) mod tridiagonal;
 mod vector;
 mod wide;
 
-use std::marker::PhantomData;
-
 use lapax_core::{Batched, Threads, for_each_part};
 use pulp::{Arch, Simd, WithSimd};
 
@@ -87,20 +85,6 @@ pub(crate) trait Kernel<T: Scalar, B>: Sync {
 
     /// Works on `count` matrices, from one to the number of lanes.
     fn run<S: Simd>(&self, simd: S, scratch: &mut Self::Scratch, group: B, count: usize);
-
-    /// Works on a batch, as [`for_each_group`] says. A method, because what is made of a kernel is
-    /// then compiled with the kernel's module, and not all of them with this one: a compiler works on
-    /// several modules at once.
-    fn run_all(&self, batch: usize, operands: B, nanoseconds: usize, threads: &dyn Threads)
-    where
-        Self: Sized,
-        B: Batched,
-    {
-        let arch = Arch::new();
-        for_each_part(batch, width::<T>(), operands, nanoseconds, threads, |part, items| {
-            arch.dispatch(Walk { kernel: self, part, items, scalar: PhantomData::<T> });
-        });
-    }
 }
 
 /// A size that a compiler may know: loops over constants are unrolled, which keeps a small tile in
@@ -133,7 +117,6 @@ impl Size for usize {
 }
 
 /// Runs a kernel over a batch, whose matrices take about so many nanoseconds each.
-#[inline(always)]
 pub(crate) fn for_each_group<T: Scalar, B: Batched>(
     batch: usize,
     operands: B,
@@ -141,15 +124,19 @@ pub(crate) fn for_each_group<T: Scalar, B: Batched>(
     threads: &dyn Threads,
     kernel: &impl Kernel<T, B>,
 ) {
-    kernel.run_all(batch, operands, nanoseconds, threads);
+    let arch = Arch::new();
+    let group = width::<T>();
+    for_each_part(batch, group, operands, nanoseconds, threads, |part, items| {
+        arch.dispatch(Walk { kernel, part, items, scalar: std::marker::PhantomData::<T> });
+    });
 }
 
 /// How many lanes a register of this processor has.
 pub(crate) fn width<T: Scalar>() -> usize {
-    Arch::new().dispatch(Lanes(PhantomData::<T>))
+    Arch::new().dispatch(Lanes(std::marker::PhantomData::<T>))
 }
 
-struct Lanes<T>(PhantomData<T>);
+struct Lanes<T>(std::marker::PhantomData<T>);
 
 impl<T: Scalar> WithSimd for Lanes<T> {
     type Output = usize;
@@ -164,7 +151,7 @@ struct Walk<'a, T, B, K> {
     kernel: &'a K,
     part: B,
     items: usize,
-    scalar: PhantomData<T>,
+    scalar: std::marker::PhantomData<T>,
 }
 
 impl<T: Scalar, B: Batched, K: Kernel<T, B>> WithSimd for Walk<'_, T, B, K> {

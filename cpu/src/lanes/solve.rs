@@ -8,7 +8,7 @@ use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::lu::{Keep, factor};
-use super::tile::{pack_inline, unpack_inline};
+use super::tile::{pack, unpack};
 use super::triangular::{System, solve};
 use super::{FOUR, Kernel, Lane, ONE, Order, Reg, Shape, Size, THREE, TWO, Tile};
 use crate::{Diag, Scalar, Uplo};
@@ -101,17 +101,17 @@ fn group<S: Simd, T: Scalar, N: Size, R: Size>(
     let Scratch { tile, rows } = scratch;
     let tile = tile.registers::<S>();
     let right = n * n * T::Lane::<S>::PARTS;
-    pack_inline(simd, a, count, Shape { m: n, n, order: Order::Row }, &mut tile[..right]);
+    pack(simd, a, count, Shape { m: n, n, order: Order::Row }, &mut tile[..right]);
     let shape = Shape { m: n, n: nrhs, order: Order::Row };
     match b {
-        Some(b) => pack_inline(simd, b, count, shape, &mut tile[right..]),
+        Some(b) => pack(simd, b, count, shape, &mut tile[right..]),
         None => identity::<S, T::Lane<S>>(simd, &mut tile[right..], n),
     }
     factor::<S, T::Lane<S>>(simd, tile, rows, Keep::Nothing, (n, n + nrhs));
     let (u, right) = tile.split_at_mut(right);
     let system = System { uplo: Uplo::Upper, diag: Diag::NonUnit, conj: false, n, nrhs };
     solve::<S, T::Lane<S>>(simd, &system, u, right);
-    unpack_inline(simd, right, count, shape, x);
+    unpack(simd, right, count, shape, x);
 }
 
 /// Writes the identity of order n.

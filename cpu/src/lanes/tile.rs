@@ -5,7 +5,6 @@
 
 use bytemuck::Pod;
 use lapax_core::Scalar;
-use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::MAX_LANES;
@@ -79,20 +78,8 @@ impl Shape {
 }
 
 /// Reads `count` matrices; lanes beyond them repeat the last one.
-#[apart]
-pub(crate) fn pack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
-    simd: S,
-    a: &[T],
-    count: usize,
-    shape: Shape,
-    tile: &mut [<T::Real as LaneReal>::Reg<S>],
-) {
-    pack_inline(simd, a, count, shape, tile);
-}
-
-/// [`pack`] for shapes that a compiler may know.
 #[inline(always)]
-pub(crate) fn pack_inline<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
+pub(crate) fn pack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     simd: S,
     a: &[T],
     count: usize,
@@ -130,20 +117,8 @@ pub(crate) fn pack_inline<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
 }
 
 /// Writes the first `count` matrices of a tile.
-#[apart]
-pub(crate) fn unpack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
-    simd: S,
-    tile: &[<T::Real as LaneReal>::Reg<S>],
-    count: usize,
-    shape: Shape,
-    a: &mut [T],
-) {
-    unpack_inline(simd, tile, count, shape, a);
-}
-
-/// [`unpack`] for shapes that a compiler may know.
 #[inline(always)]
-pub(crate) fn unpack_inline<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
+pub(crate) fn unpack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     simd: S,
     tile: &[<T::Real as LaneReal>::Reg<S>],
     count: usize,
