@@ -101,7 +101,7 @@ test-emulator:
 	cuda/fake/sanitized address
 	cuda/fake/sanitized thread
 
-# The tests on the emulator notice kernels that are wrong; twenty minutes.
+# The tests on the emulator notice kernels that are wrong; half a minute for each of the mutants.
 test-mutants: $(VENV)/.tools
 	LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
 	CARGO_TEST='--workspace --features "$(FEATURES)"' $(PY) cuda/fake/mutants.py

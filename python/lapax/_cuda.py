@@ -67,7 +67,7 @@ def _own(op: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any) 
     if variant is None or not served or exporting_context.value:
         kept: Sequence[Any] = stock(ctx, *operands, **params)
         return kept
-    attributes = {name: params[name] for name in ("transpose",) if name in params}
+    attributes = {attr.name: params[attr.name] for attr in target.signature.attrs}
     return lower_target(ctx, target, variant, operands, attributes)
 
 

@@ -23,7 +23,10 @@ super::ops! { csr;
         args { data: T [nnz], indices: i32 [nnz], indptr: i32 [p], x: T [k] }
         attrs { transpose: bool }
         rets { y: T [m] }
-        require { (if transpose { k } else { m }) == p - 1 => "one element more in indptr than rows of A" }
+        require {
+            (if transpose { k } else { m }) == p - 1
+                => "one element more in indptr than rows of A",
+        }
     }
     cpu = none;
     cuda = {
@@ -60,7 +63,10 @@ super::ops! { csr;
         args { data: T [nnz], indices: i32 [nnz], indptr: i32 [p], x: T [k, n] }
         attrs { transpose: bool }
         rets { y: T [m, n] }
-        require { (if transpose { k } else { m }) == p - 1 => "one element more in indptr than rows of A" }
+        require {
+            (if transpose { k } else { m }) == p - 1
+                => "one element more in indptr than rows of A",
+        }
     }
     cpu = none;
     cuda = {
@@ -111,13 +117,15 @@ super::ops! { csr;
         captured,
         load(sparse::load_csr_to_dense::<T>),
         run(|call, gpu| {
-            let (a, dense) = (matrix(&call.data, &call.indices, &call.indptr), device::output(&call.dense));
-            sparse::csr_to_dense(gpu, call.batch, [call.rows, call.n], a, dense)
+            let a = matrix(&call.data, &call.indices, &call.indptr);
+            let (shape, dense) = ([call.rows, call.n], device::output(&call.dense));
+            sparse::csr_to_dense(gpu, call.batch, shape, a, dense)
         }),
         or(|call, gpu| {
             opaque::matrix(call.opaque, [call.rows, call.n], call.nnz)?;
-            let (a, dense) = (matrix(&call.data, &call.indices, &call.indptr), device::output(&call.dense));
-            sparse::csr_to_dense(gpu, call.batch, [call.rows, call.n], a, dense)
+            let a = matrix(&call.data, &call.indices, &call.indptr);
+            let (shape, dense) = ([call.rows, call.n], device::output(&call.dense));
+            sparse::csr_to_dense(gpu, call.batch, shape, a, dense)
         }),
     };
 

@@ -52,7 +52,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     finally:
         outcome = _outcome()
         with open(item.config.getoption("--cases"), "a", encoding="utf-8") as file:
-            file.write(f"{item.name}\t{outcome}\n")
+            file.write(f"{item.nodeid.partition('::')[2]}\t{outcome}\n")
 
 
 def _outcome() -> str:

@@ -1,15 +1,12 @@
 //! Sparse matrices as dense ones, and dense ones as sparse, by own kernels.
 
-use super::products::{clear, narrowed, plan};
+use super::products::{LANES, clear, narrowed, plan};
 use super::{Coo, Csr};
 use crate::Scalar;
 use crate::error::{Error, narrow, product};
 use crate::gpu::{Gpu, Launch};
 use crate::memory::{Input, Output};
 use crate::module::kernel;
-
-/// Lanes of a warp, which has a row to itself.
-const LANES: usize = 32;
 
 /// Each A of a batch in full: `dense` is rows × columns, row-major.
 ///
@@ -28,12 +25,12 @@ pub fn csr_to_dense<T: Scalar>(
         return Ok(());
     }
     for index in 0..batch {
-        add_csr(gpu, shape, a.of(index, batch), dense.of(index, batch))?;
+        one_csr_to_dense(gpu, shape, a.of(index, batch), dense.of(index, batch))?;
     }
     Ok(())
 }
 
-fn add_csr<T: Scalar>(
+fn one_csr_to_dense<T: Scalar>(
     gpu: &Gpu<'_>,
     [rows, columns]: [usize; 2],
     a: Csr<T>,
@@ -72,12 +69,12 @@ pub fn coo_to_dense<T: Scalar>(
         return Ok(());
     }
     for index in 0..batch {
-        add_coo(gpu, shape, a.of(index, batch), dense.of(index, batch))?;
+        one_coo_to_dense(gpu, shape, a.of(index, batch), dense.of(index, batch))?;
     }
     Ok(())
 }
 
-fn add_coo<T: Scalar>(
+fn one_coo_to_dense<T: Scalar>(
     gpu: &Gpu<'_>,
     [rows, columns]: [usize; 2],
     a: Coo<T>,
@@ -193,8 +190,8 @@ fn take<T: Scalar>(
     let add_up = Launch {
         kernel: kernel!("sparse", "add_up"),
         grid: 1,
-        block: [narrow("rows", threads)?, 1, 1],
-        shared: narrow("rows", threads * size_of::<i64>())?,
+        block: [narrow("threads", threads)?, 1, 1],
+        shared: narrow("shared memory", threads * size_of::<i64>())?,
     };
     // Without rows there are still places to fill.
     let all = plan(gpu, kernel!(T, "sparse", "take_entries"), rows.max(1), LANES)?;

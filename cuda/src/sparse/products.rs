@@ -9,7 +9,7 @@ use crate::memory::{Input, Output};
 use crate::module::{Kernel, kernel};
 
 /// Lanes of a warp.
-const LANES: usize = 32;
+pub(super) const LANES: usize = 32;
 /// Threads of a block.
 const THREADS: usize = 256;
 
