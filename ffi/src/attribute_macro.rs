@@ -151,6 +151,9 @@ macro_rules! bind_attributes {
         const NAMES: [&str; COUNT] = [$(stringify!($field)),*];
         const _: () = assert!($crate::bind::distinct(NAMES), "two attributes have one name");
         const POSITIONS: [usize; COUNT] = $crate::bind::positions(NAMES);
+        if true $(&& <$value as $crate::bind::Field<$f>>::REQUIRED)* && $attrs.len() != COUNT {
+            return ::core::option::Option::None;
+        }
         let mut declared = 0;
         let mut found = 0;
         $(

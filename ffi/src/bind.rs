@@ -2,15 +2,16 @@
 //! fits, and a list of all mismatches where it does not.
 
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::{Error, push_number};
 use crate::frame::Frame;
 use crate::future::Future;
 use crate::operands::shared;
-use crate::state::{HostType, keep};
+use crate::state::{HostType, keep, type_id};
 use crate::value::Attribute;
 use crate::{ExecutionStage, IeeeMode, panics, sys};
 
 pub use crate::dictionary::{Dictionary, distinct, positions};
+pub use crate::handler::{About, TypeNumber};
 pub use crate::operands::{Arity, FromArg, FromRet, Operands, has_rest, in_order, meet};
 
 /// A decoded call: what `handler!` generates.
@@ -54,6 +55,9 @@ impl<'f> FromAttrs<'f> for Dictionary<'f> {
             declared by xla_ffi::attribute!, and Option of these"
 )]
 pub trait Field<'f>: Sized {
+    /// Whether there must be one.
+    const REQUIRED: bool;
+
     /// The value of this name, which is at this position where no attribute before it is missing;
     /// counts what it found.
     fn decode(
@@ -68,6 +72,8 @@ pub trait Field<'f>: Sized {
 }
 
 impl<'f, T: Attribute<'f>> Field<'f> for T {
+    const REQUIRED: bool = true;
+
     #[inline(always)]
     fn decode(
         attrs: Dictionary<'f>,
@@ -76,7 +82,10 @@ impl<'f, T: Attribute<'f>> Field<'f> for T {
         found: &mut usize,
     ) -> Option<Self> {
         *found += 1;
-        T::from_value(attrs.at(position, name).or_else(|| attrs.find(name))?)
+        match attrs.at(position, name) {
+            Some(value) => T::from_value(value),
+            None => elsewhere(attrs, name)?,
+        }
     }
 
     fn expected() -> String {
@@ -85,6 +94,8 @@ impl<'f, T: Attribute<'f>> Field<'f> for T {
 }
 
 impl<'f, T: Attribute<'f>> Field<'f> for Option<T> {
+    const REQUIRED: bool = false;
+
     #[inline(always)]
     fn decode(
         attrs: Dictionary<'f>,
@@ -92,16 +103,27 @@ impl<'f, T: Attribute<'f>> Field<'f> for Option<T> {
         name: &str,
         found: &mut usize,
     ) -> Option<Self> {
-        let Some(value) = attrs.at(position, name).or_else(|| attrs.find(name)) else {
-            return Some(None);
+        let value = match attrs.at(position, name) {
+            Some(value) => T::from_value(value),
+            None => match elsewhere(attrs, name) {
+                Some(value) => value,
+                None => return Some(None),
+            },
         };
         *found += 1;
-        T::from_value(value).map(Some)
+        value.map(Some)
     }
 
     fn expected() -> String {
         format!("{} or nothing", <T as Attribute<'f>>::expected())
     }
+}
+
+/// The attribute of this name, where optional ones before it are missing, so that it is not at its
+/// position; None where there is none of this name. Apart, so that the usual way is short.
+#[inline(never)]
+fn elsewhere<'f, T: Attribute<'f>>(attrs: Dictionary<'f>, name: &str) -> Option<Option<T>> {
+    attrs.find(name).map(T::from_value)
 }
 
 /// `{ hi: i64, lo: i64 }`.
@@ -110,17 +132,29 @@ pub fn fields_text(fields: &[(&str, String)]) -> String {
     format!("dictionary {{ {} }}", fields.join(", "))
 }
 
-/// The mismatches of one call.
+/// The mismatches of one call, in one text.
 #[derive(Debug, Default)]
-pub struct Problems(Vec<String>);
+pub struct Problems(String);
 
 impl Problems {
+    /// The text, to which one more mismatch is added.
+    fn next(&mut self) -> &mut String {
+        /// Longer than most messages.
+        const CAPACITY: usize = 240;
+        if self.0.is_empty() {
+            self.0.reserve(CAPACITY);
+        } else {
+            self.0.push_str("; ");
+        }
+        &mut self.0
+    }
+
     /// Takes an argument; notes where it does not fit.
     pub fn arg<'f, T: FromArg<'f>>(&mut self, args: &mut Operands<'f>, name: &str) {
         let before = *args;
         if T::from_arg(args).is_none() {
             *args = before;
-            self.operand("argument", name, &T::expected(), args);
+            self.operand("argument ", name, T::expected, args);
         }
     }
 
@@ -129,14 +163,26 @@ impl Problems {
         let before = *rets;
         if T::from_ret(rets).is_none() {
             *rets = before;
-            self.operand("result", name, &T::expected(), rets);
+            self.operand("result ", name, T::expected, rets);
         }
     }
 
-    fn operand(&mut self, what: &str, name: &str, expected: &str, operands: &mut Operands<'_>) {
-        let at = operands.taken();
-        let got = operands.describe();
-        self.0.push(format!("{what} {at} `{name}`: expected {expected}, got {got}"));
+    fn operand(
+        &mut self,
+        what: &str,
+        name: &str,
+        expected: fn(&mut String),
+        operands: &mut Operands<'_>,
+    ) {
+        let text = self.next();
+        text.push_str(what);
+        push_number(text, operands.taken());
+        for part in [" `", name, "`: expected "] {
+            text.push_str(part);
+        }
+        expected(text);
+        text.push_str(", got ");
+        operands.describe(text);
     }
 
     /// Notes operands that nobody took.
@@ -148,7 +194,7 @@ impl Problems {
                 [] => format!("expected no {what}s, got {got}"),
                 _ => format!("expected {count} {what}{plural} ({}), got {got}", names.join(", ")),
             };
-            self.0.push(text);
+            self.next().push_str(&text);
         }
     }
 
@@ -156,37 +202,37 @@ impl Problems {
     pub fn attribute<'f, T: Field<'f>>(&mut self, attrs: Dictionary<'f>, name: &str) {
         if T::decode(attrs, 0, name, &mut 0).is_none() {
             let got = attrs.find(name).map_or("nothing".to_owned(), |value| value.describe());
-            self.0.push(format!("attribute `{name}`: expected {}, got {got}", T::expected()));
+            let text = format!("attribute `{name}`: expected {}, got {got}", T::expected());
+            self.next().push_str(&text);
         }
     }
 
     /// Notes attributes besides these.
     pub fn only(&mut self, attrs: Dictionary<'_>, names: &[&str]) {
         for (name, value) in attrs.iter() {
-            let name = String::from_utf8_lossy(name);
-            if !names.contains(&&*name) {
+            if !names.iter().any(|known| known.as_bytes() == name) {
                 let expected = match names {
                     [] => "no attributes".to_owned(),
                     names => format!("only {}", names.join(", ")),
                 };
-                let got = value.describe();
-                self.0.push(format!("attribute `{name}`: expected {expected}, got {got} as well"));
+                let (name, got) = (String::from_utf8_lossy(name), value.describe());
+                let text = format!("attribute `{name}`: expected {expected}, got {got} as well");
+                self.next().push_str(&text);
             }
         }
     }
 
     fn into_error(mut self, frame: &sys::XLA_FFI_CallFrame) -> Error {
         if self.0.is_empty() && shared(frame) {
-            self.0.push(
+            self.next().push_str(
                 "a result shares memory with an argument or another result, though the handler \
-                 does not say so"
-                    .to_owned(),
+                 does not say so",
             );
         }
         if self.0.is_empty() {
-            self.0.push("a buffer is null or not aligned, though its shape is right".to_owned());
+            self.next().push_str("a buffer is null or not aligned, though its shape is right");
         }
-        Error::invalid_argument(self.0.join("; "))
+        Error::invalid_argument(self.0)
     }
 }
 
@@ -212,16 +258,6 @@ impl<'f> Reply<'f> for Future<'f> {
     fn reply(self) -> Option<Future<'f>> {
         Some(self)
     }
-}
-
-/// Name and traits of a handler.
-#[derive(Clone, Copy, Debug)]
-#[allow(clippy::exhaustive_structs, reason = "made by the macro alone")]
-pub struct About {
-    /// For messages.
-    pub name: &'static str,
-    /// Flags of `XLA_FFI_Handler_TraitsBits`.
-    pub traits: sys::XLA_FFI_Handler_Traits,
 }
 
 /// Decodes a call.
@@ -256,7 +292,7 @@ pub unsafe fn enter<'f, C: Bound<'f>, R: Reply<'f>>(
     let run = |frame, context: &Context<'f>| body(decoded(frame)?, context);
     // SAFETY: the caller's promise.
     unsafe {
-        let (opened, api) = crate::handler::open(raw, stage.code(), about.name, about.traits);
+        let (opened, api) = crate::handler::open(raw, stage.code(), about);
         let frame = match opened {
             Ok(frame) => frame,
             Err(answer) => return answer,
@@ -290,6 +326,7 @@ pub unsafe fn enter_keeping<'f, C: Bound<'f>, S: HostType>(
     body: impl FnOnce(C, &Context<'f>) -> Result<S, Error>,
 ) -> *mut sys::XLA_FFI_Error {
     let keep = |call, context: &Context<'f>| keep(context, body(call, context)?);
+    let about = About { state: Some(type_id::<S>), ..about };
     // SAFETY: the caller's promise.
     unsafe { enter(raw, about, stage, keep) }
 }

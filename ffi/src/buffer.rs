@@ -7,7 +7,8 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 use crate::data_type::{DataType, Element};
-use crate::frame::dims;
+use crate::error::push_number;
+use crate::frame::{dims, element_count};
 use crate::sys;
 
 /// Stands for the rank of buffers of any rank.
@@ -56,6 +57,17 @@ impl<'f> AnyBuffer<'f> {
         self.element_count()?.checked_mul(self.dtype().byte_width()?)
     }
 
+    /// Says what it is: `f64 [3, 3]`.
+    pub(crate) fn describe(&self, text: &mut String) {
+        self.dtype().describe(text);
+        text.push_str(" [");
+        for (at, dim) in self.dims().iter().enumerate() {
+            text.push_str(if at == 0 { "" } else { ", " });
+            push_number(text, *dim);
+        }
+        text.push(']');
+    }
+
     /// Where it lies, in the memory of the platform that the call runs on.
     #[inline(always)]
     pub fn as_ptr(&self) -> *const u8 {
@@ -73,17 +85,17 @@ impl<'f> AnyBuffer<'f> {
 
     #[inline(always)]
     fn extent<T: Element>(&self) -> Option<(*mut T, usize)> {
-        self.memory(self.element_count()?)
+        self.memory(element_count::<T, 0>(self.element_count()?, |_| 1)?)
     }
 
-    /// Where so many elements of `T` start.
+    /// Where so many elements of `T`, which memory can hold, start.
     #[inline(always)]
     fn memory<T: Element>(&self, len: usize) -> Option<(*mut T, usize)> {
         let data = self.0.data.cast::<T>();
         if self.0.dtype != T::DTYPE.code() {
             return None;
         }
-        if len > isize::MAX.unsigned_abs() / size_of::<T>() || !data.is_aligned() {
+        if !data.is_aligned() {
             return None;
         }
         if data.is_null() {
@@ -102,13 +114,10 @@ impl<'f> AnyBuffer<'f> {
         if i64::try_from(RANK) != Ok(self.0.rank) {
             return None;
         }
-        let mut count = 1_usize;
-        for at in 0..RANK {
-            // SAFETY: a buffer has `rank` dimensions.
-            let dim = unsafe { *self.0.dims.add(at) };
-            count = count.checked_mul(usize::try_from(dim).ok()?)?;
-        }
-        self.memory(count)
+        // A negative dimension becomes one that is too large.
+        // SAFETY: a buffer has `rank` dimensions.
+        let dim = |at| usize::try_from(unsafe { *self.0.dims.add(at) }.cast_unsigned());
+        self.memory(element_count::<T, RANK>(1, |at| dim(at).unwrap_or(usize::MAX))?)
     }
 }
 

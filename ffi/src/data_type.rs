@@ -4,6 +4,7 @@ use std::fmt;
 
 use num_complex::Complex;
 
+use crate::error::push_number;
 use crate::sys;
 
 /// An XLA element type, as it travels in the C API. Unknown codes are kept and shown as numbers.
@@ -99,6 +100,17 @@ impl DataType {
             Self::C64 => Self::F32,
             Self::C128 => Self::F64,
             other => other,
+        }
+    }
+
+    /// Says which it is.
+    pub(crate) fn describe(self, text: &mut String) {
+        match self.name() {
+            Some(name) => text.push_str(name),
+            None => {
+                text.push_str("XLA element type ");
+                push_number(text, self.0);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Errors of a handler, and their way into XLA.
 
 use std::ffi::{CStr, CString};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::mem::offset_of;
 use std::ptr::NonNull;
 
@@ -108,7 +108,12 @@ impl Error {
 
     /// The same error with `name: ` in front.
     pub(crate) fn of(self, name: &str) -> Self {
-        Error { code: self.code, message: format!("{name}: {}", self.message) }
+        // One more for the NUL that ends it in C.
+        let mut message = String::with_capacity(name.len() + ": ".len() + self.message.len() + 1);
+        for part in [name, ": ", &self.message] {
+            message.push_str(part);
+        }
+        Error { code: self.code, message }
     }
 
     /// Hands the error to the host, which owns what is returned. Null, which XLA reads as success,
@@ -128,7 +133,10 @@ impl Error {
         };
         let Some(create) = create else { return std::ptr::null_mut() };
         // A C string ends at its first NUL.
-        let message = CString::new(self.message.replace('\0', "\\0")).unwrap_or_default();
+        let message = CString::new(self.message).unwrap_or_else(|error| {
+            let text = String::from_utf8_lossy(&error.into_vec()).replace('\0', "\\0");
+            CString::new(text).unwrap_or_default()
+        });
         let mut args = sys::XLA_FFI_Error_Create_Args {
             struct_size: struct_size(sys::XLA_FFI_Error_Create_Args_STRUCT_SIZE),
             extension_start: std::ptr::null_mut(),
@@ -203,6 +211,12 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Adds a number to a text.
+pub(crate) fn push_number(text: &mut String, number: impl fmt::Display) {
+    // Writing to a String does not fail.
+    let _ = write!(text, "{number}");
+}
 
 /// A struct size of the C API as a `usize`. Sizes of structs fit.
 pub(crate) const fn struct_size(size: u32) -> usize {

@@ -26,16 +26,19 @@
 //! assert_eq!((outcome, y), (Ok(()), [-1.0, -2.0]));
 //! ```
 
+mod collectives;
 mod context;
 mod device;
 mod dictionary;
 mod futures;
+mod record;
 mod registry;
 
-pub use dictionary::Dictionary;
-
+pub use collectives::with_collectives;
 pub use context::{DEVICE, RUN, end_program, lend, set_extension, set_options};
 pub use device::{limit_scratch, scratch_lent};
+pub use dictionary::Dictionary;
+pub use record::CommandBuffer;
 
 use std::ffi::{CStr, CString, c_void};
 use std::marker::PhantomData;
@@ -100,6 +103,8 @@ pub struct Metadata {
     pub version: (i32, i32),
     /// Its traits.
     pub traits: u32,
+    /// The number of the type of the state that it makes, where it says one.
+    pub state: Option<i64>,
 }
 
 struct Pool {
@@ -233,11 +238,12 @@ impl Host {
     /// # Panics
     /// If there is no handler, or it fails.
     pub fn metadata(&self, handler: sys::XLA_FFI_Handler, api: bool) -> Metadata {
+        /// No type has this number.
+        const UNTOUCHED: i64 = i64::MAX;
         // SAFETY: integers and nullable pointers.
         let mut metadata: sys::XLA_FFI_Metadata = unsafe { std::mem::zeroed() };
-        // What jaxlib 0.7 passes: without state_type_id.
         metadata.struct_size = struct_size(sys::XLA_FFI_Metadata_STRUCT_SIZE);
-        metadata.state_type_id.type_id = i64::MAX;
+        metadata.state_type_id.type_id = UNTOUCHED;
         let mut extension = sys::XLA_FFI_Metadata_Extension {
             extension_base: sys::XLA_FFI_InternalExtension {
                 struct_size: struct_size(sys::XLA_FFI_Metadata_Extension_STRUCT_SIZE),
@@ -254,11 +260,15 @@ impl Host {
             self.invoke(handler, frame)
         });
         assert!(outcome.is_ok(), "the metadata query failed: {outcome:?}");
-        assert!(metadata.state_type_id.type_id == i64::MAX, "written past the struct's size");
+        let state = Some(metadata.state_type_id.type_id).filter(|state| *state != UNTOUCHED);
+        // What jaxlib 0.7 passes ends before it.
+        let has_state = api && self.api.api_version.minor_version >= sys::TYPE_INFO_MINOR;
+        assert!(has_state || state.is_none(), "written past the struct's size");
         let version = metadata.api_version;
         Metadata {
             version: (version.major_version, version.minor_version),
             traits: metadata.traits,
+            state,
         }
     }
 }

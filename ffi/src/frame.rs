@@ -186,36 +186,68 @@ pub(crate) fn dims(buffer: &sys::XLA_FFI_Buffer) -> &[i64] {
     }
 }
 
+/// How many elements of `T` so many arrays of these N dimensions have; None where memory cannot hold so
+/// many.
+#[inline(always)]
+pub(crate) fn element_count<T, const N: usize>(
+    arrays: usize,
+    dim: impl Fn(usize) -> usize,
+) -> Option<usize> {
+    // Where all factors are below 2^bits, neither the number of elements overflows nor, with the 16
+    // bytes that one has at most, that of bytes.
+    let bits = const { (usize::BITS as usize - 5) / N.saturating_add(1) };
+    if size_of::<T>() <= 16 && (0..N).fold(arrays, |all, at| all | dim(at)) >> bits == 0 {
+        return Some((0..N).fold(arrays, |count, at| count.wrapping_mul(dim(at))));
+    }
+    let count = (0..N).try_fold(arrays, |count, at| count.checked_mul(dim(at)))?;
+    (count <= isize::MAX.unsigned_abs() / size_of::<T>()).then_some(count)
+}
+
 /// The leading dimensions that all operands of a call share.
 pub struct Leading<'f> {
-    dims: Option<&'f [i64]>,
+    /// Where they start, and how many they are; less than none where no operand was seen yet.
+    dims: *const i64,
+    rank: i64,
     /// Dimensions belong to the frame: as it, they do not leave its thread.
-    frame: PhantomData<*const sys::XLA_FFI_CallFrame>,
+    frame: PhantomData<(&'f [i64], *const sys::XLA_FFI_CallFrame)>,
 }
 
 impl<'f> Leading<'f> {
     /// No operand seen yet.
     #[inline(always)]
     pub fn unbound() -> Self {
-        Leading { dims: None, frame: PhantomData }
+        Leading { dims: std::ptr::null(), rank: -1, frame: PhantomData }
     }
 
     /// Their product; None if it does not fit.
     #[inline(always)]
     pub fn size(&self) -> Option<usize> {
-        product(self.dims.unwrap_or(&[]))
+        if self.rank <= 0 { Some(1) } else { product(self.dims()) }
     }
 
     #[inline(always)]
-    fn admit(&mut self, dims: &'f [i64]) -> bool {
-        match self.dims {
-            None => {
-                self.dims = Some(dims);
-                true
-            }
-            // A loop, not a slice comparison: for the usual zero to two dimensions it beats memcmp.
-            Some(bound) => bound.len() == dims.len() && bound.iter().zip(dims).all(|(a, b)| a == b),
+    fn dims(&self) -> &'f [i64] {
+        match usize::try_from(self.rank) {
+            // SAFETY: they are the first of a buffer that lives for 'f.
+            Ok(rank @ 1..) => unsafe { std::slice::from_raw_parts(self.dims, rank) },
+            _ => &[],
         }
+    }
+
+    /// Whether a buffer's first `rank` dimensions, of which it has so many, are these; they become these
+    /// where it is the first buffer.
+    #[inline(always)]
+    fn admit(&mut self, buffer: &'f sys::XLA_FFI_Buffer, rank: i64) -> bool {
+        if self.rank < 0 {
+            (self.dims, self.rank) = (buffer.dims, rank);
+            return rank >= 0;
+        }
+        // A loop, not a slice comparison: for the usual zero to two dimensions it beats memcmp.
+        rank == self.rank
+            && self.dims().iter().enumerate().all(|(at, dim)| {
+                // SAFETY: a buffer has its dimensions (Frame::new's contract).
+                *dim == unsafe { *buffer.dims.add(at) }
+            })
     }
 }
 
@@ -236,24 +268,18 @@ pub struct Raw<'f, T, const R: usize> {
 impl<'f, T: Element, const R: usize> Raw<'f, T, R> {
     #[inline(always)]
     fn new(buffer: &'f sys::XLA_FFI_Buffer, leading: &mut Leading<'f>) -> Option<Self> {
-        if buffer.dtype != T::DTYPE.code() {
+        let outer = buffer.rank.checked_sub(count(R))?;
+        if buffer.dtype != T::DTYPE.code() || !leading.admit(buffer, outer) {
             return None;
         }
-        let outer = usize::try_from(buffer.rank).ok()?.checked_sub(R)?;
-        let (outer, own): (&[i64], [i64; R]) = if outer + R == 0 {
-            (&[], [0; R])
-        } else {
-            // SAFETY: a buffer has `rank` dimensions (Frame::new's contract), R and `outer` of them.
-            unsafe {
-                let own = buffer.dims.add(outer).cast::<[i64; R]>().read();
-                (std::slice::from_raw_parts(buffer.dims, outer), own)
-            }
-        };
-        leading.admit(outer).then_some(Raw {
-            dims: own,
-            data: buffer.data.cast(),
-            borrow: PhantomData,
-        })
+        let mut dims = [0; R];
+        if R > 0 {
+            // SAFETY: a buffer has `rank` dimensions (Frame::new's contract): `outer`, which is not
+            // negative once it was admitted, and R.
+            dims =
+                unsafe { buffer.dims.add(usize::try_from(outer).ok()?).cast::<[i64; R]>().read() };
+        }
+        Some(Raw { dims, data: buffer.data.cast(), borrow: PhantomData })
     }
 
     /// A buffer without any dimension.
@@ -267,15 +293,18 @@ impl<'f, T: Element, const R: usize> Raw<'f, T, R> {
     /// before.
     #[inline(always)]
     fn or_less(buffer: &'f sys::XLA_FFI_Buffer, leading: &mut Leading<'f>) -> Option<Self> {
-        let outer = leading.dims?.len();
-        if usize::try_from(buffer.rank).ok()? + 1 != outer + R {
+        let outer = leading.rank;
+        if outer < 0 {
+            return None;
+        }
+        if buffer.rank.checked_add(1)? != outer.checked_add(count(R))? {
             let whole = Self::new(buffer, leading)?;
             return whole.dims.last().is_some_and(|last| *last >= 0).then_some(whole);
         }
-        let (outer, own) = dims(buffer).split_at_checked(outer)?;
-        if buffer.dtype != T::DTYPE.code() || !leading.admit(outer) {
+        if buffer.dtype != T::DTYPE.code() || !leading.admit(buffer, outer) {
             return None;
         }
+        let own = dims(buffer).get(usize::try_from(outer).ok()?..)?;
         let mut dims = [MISSING; R];
         dims.iter_mut().zip(own).for_each(|(dim, own)| *dim = *own);
         Some(Raw { dims, data: buffer.data.cast(), borrow: PhantomData })
@@ -285,11 +314,8 @@ impl<'f, T: Element, const R: usize> Raw<'f, T, R> {
     /// None where a slice cannot be so long, or where there is no memory for it.
     #[inline(always)]
     pub(crate) fn extent(&self, dims: [usize; R], batch: usize) -> Option<(*mut T, usize)> {
-        let mut len = batch;
-        for dim in dims {
-            len = len.checked_mul(dim)?;
-        }
-        if len > isize::MAX.unsigned_abs() / size_of::<T>() || !self.data.is_aligned() {
+        let len = element_count::<T, R>(batch, |at| dims[at])?;
+        if !self.data.is_aligned() {
             return None;
         }
         if self.data.is_null() {
@@ -383,6 +409,12 @@ impl<'f> Attributes<'f> {
     #[inline(always)]
     pub fn optional(&mut self, name: &str) -> Option<Value<'f>> {
         self.required(name)
+    }
+
+    /// Whether there are so many.
+    #[inline(always)]
+    pub fn has_count(&self, number: usize) -> bool {
+        self.attrs.size == count(number)
     }
 
     /// Whether every attribute was read.

@@ -59,7 +59,7 @@ pub unsafe extern "C" fn execute<H: Handler>(
     frame: *mut sys::XLA_FFI_CallFrame,
 ) -> *mut sys::XLA_FFI_Error {
     // SAFETY: the caller's promise.
-    let opened = unsafe { open(frame, sys::XLA_FFI_ExecutionStage_EXECUTE, H::NAME, H::TRAITS) };
+    let opened = unsafe { open(frame, sys::XLA_FFI_ExecutionStage_EXECUTE, about::<H>()) };
     let (raw, api) = (frame, opened.1);
     let frame = match opened.0 {
         Ok(frame) => frame,
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn initialize<H: Handler>(
 ) -> *mut sys::XLA_FFI_Error {
     // SAFETY: the caller's promise.
     let (opened, api) =
-        unsafe { open(frame, sys::XLA_FFI_ExecutionStage_INITIALIZE, H::NAME, H::TRAITS) };
+        unsafe { open(frame, sys::XLA_FFI_ExecutionStage_INITIALIZE, about::<H>()) };
     let frame = match opened {
         Ok(frame) => frame,
         Err(answer) => return answer,
@@ -101,6 +101,26 @@ pub unsafe extern "C" fn initialize<H: Handler>(
     unsafe { failure::<H>(outcome.map(Outcome::Done), frame, api) }
 }
 
+const fn about<H: Handler>() -> About {
+    About { name: H::NAME, traits: H::TRAITS, state: None }
+}
+
+/// What a handler says of itself.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "made by this crate's macros alone")]
+pub struct About {
+    /// For messages.
+    pub name: &'static str,
+    /// Flags of `XLA_FFI_Handler_TraitsBits`.
+    pub traits: sys::XLA_FFI_Handler_Traits,
+    /// Gives the number that a host's type of the state has which the handler makes, if it makes one.
+    pub state: Option<TypeNumber>,
+}
+
+/// # Safety
+/// It is called with a host's function table.
+pub type TypeNumber = unsafe fn(*const sys::XLA_FFI_Api) -> Result<i64, Error>;
+
 /// The frame of a call in this stage, or what the entry point answers instead; and the host's table.
 ///
 /// # Safety
@@ -109,20 +129,19 @@ pub unsafe extern "C" fn initialize<H: Handler>(
 pub(crate) unsafe fn open<'f>(
     frame: *mut sys::XLA_FFI_CallFrame,
     stage: sys::XLA_FFI_ExecutionStage,
-    name: &str,
-    traits: sys::XLA_FFI_Handler_Traits,
+    about: About,
 ) -> (Result<Frame<'f>, *mut sys::XLA_FFI_Error>, *const sys::XLA_FFI_Api) {
     // SAFETY: the fields up to `api` are in every frame that was ever defined.
     let (size, extension, api) =
         unsafe { ((*frame).struct_size, (*frame).extension_start, (*frame).api) };
     if !sys::reaches(size, struct_size(sys::XLA_FFI_CallFrame_STRUCT_SIZE)) {
         // SAFETY: `api` is the host's.
-        return (Err(unsafe { refuse(name, frame_size_error(size), api) }), api);
+        return (Err(unsafe { refuse(about.name, frame_size_error(size), api) }), api);
     }
     // SAFETY: an extension, where there is one, starts with its size and type.
     if !extension.is_null() && unsafe { (*extension).type_ } == sys::XLA_FFI_Extension_Metadata {
         // SAFETY: the type says which extension it is.
-        return (Err(unsafe { answer_metadata(extension.cast(), api, traits) }), api);
+        return (Err(unsafe { answer_metadata(extension.cast(), api, about) }), api);
     }
     // SAFETY: the frame is whole (its size was checked) and valid during this call; what it points
     // to lives until the call is over.
@@ -130,7 +149,7 @@ pub(crate) unsafe fn open<'f>(
     let got = frame.raw().stage;
     if got != stage {
         // SAFETY: `api` is the host's.
-        return (Err(unsafe { refuse(name, stage_error(stage, got), api) }), api);
+        return (Err(unsafe { refuse(about.name, stage_error(stage, got), api) }), api);
     }
     (Ok(frame), api)
 }
@@ -285,8 +304,9 @@ fn stage_error(expected: sys::XLA_FFI_ExecutionStage, got: sys::XLA_FFI_Executio
     Error::new(ErrorCode::FailedPrecondition, text)
 }
 
-/// Tells the host what the handler promises, and which API version it speaks: the smaller of ours and
-/// the host's, so that no host refuses it as too new. Hosts up to API 0.1 pass no function table here.
+/// Tells the host what the handler promises, of which type its state is, and which API version it
+/// speaks: the smaller of ours and the host's, so that no host refuses it as too new. Hosts of API 0.1
+/// pass no function table here, and the earlier ones of them have no field for the type.
 ///
 /// # Safety
 /// The extension is a metadata extension, `api` null or the host's function table.
@@ -294,25 +314,30 @@ fn stage_error(expected: sys::XLA_FFI_ExecutionStage, got: sys::XLA_FFI_Executio
 pub(crate) unsafe fn answer_metadata(
     extension: *mut sys::XLA_FFI_Metadata_Extension,
     api: *const sys::XLA_FFI_Api,
-    traits: sys::XLA_FFI_Handler_Traits,
+    about: About,
 ) -> *mut sys::XLA_FFI_Error {
     let (major, minor) = API_VERSION;
     // SAFETY: a non-null table starts with its version; the metadata is the host's to be filled,
-    // of at least the size that API 0.1 gave it, and only fields of that size are written.
+    // of at least the size that API 0.1 gave it, and only fields of that size are written, and the
+    // type's number, which is the host's from API 0.2 on though the size does not say so.
     unsafe {
         let host = if api.is_null() { 1 } else { (*api).api_version.minor_version };
         let metadata = (*extension).metadata;
         let end = offset_of!(sys::XLA_FFI_Metadata, traits) + size_of::<u32>();
         if metadata.is_null() || !sys::reaches((*metadata).struct_size, end) {
             let size = if metadata.is_null() { 0 } else { (*metadata).struct_size };
-            return Error::invalid_argument(format!(
-                "expected an XLA_FFI_Metadata of at least {end} bytes, got {size}"
-            ))
-            .into_host(api);
+            let text = format!("expected an XLA_FFI_Metadata of at least {end} bytes, got {size}");
+            return refuse(about.name, Error::invalid_argument(text), api);
+        }
+        if let (Some(number), sys::TYPE_INFO_MINOR..) = (about.state, host) {
+            match number(api) {
+                Ok(number) => (*metadata).state_type_id.type_id = number,
+                Err(error) => return refuse(about.name, error, api),
+            }
         }
         (*metadata).api_version.major_version = major;
         (*metadata).api_version.minor_version = minor.min(host);
-        (*metadata).traits = traits;
+        (*metadata).traits = about.traits;
     }
     std::ptr::null_mut()
 }

@@ -82,6 +82,9 @@ macro_rules! handler {
             unsafe fn decode(frame: $crate::Frame<$f>) -> ::core::option::Option<Self> {
                 $(
                     let mut args = frame.args();
+                    if !args.fit(&[$(<$arg_type as $crate::bind::FromArg<$f>>::ARITY),*]) {
+                        return ::core::option::Option::None;
+                    }
                     $(let $arg = <$arg_type as $crate::bind::FromArg<$f>>::from_arg(&mut args)?;)*
                     if !args.exhausted() {
                         return ::core::option::Option::None;
@@ -89,6 +92,9 @@ macro_rules! handler {
                 )?
                 $(
                     let mut rets = unsafe { frame.rets() };
+                    if !rets.fit(&[$(<$ret_type as $crate::bind::FromRet<$f>>::ARITY),*]) {
+                        return ::core::option::Option::None;
+                    }
                     $(let $ret = <$ret_type as $crate::bind::FromRet<$f>>::from_ret(&mut rets)?;)*
                     if !rets.exhausted() {
                         return ::core::option::Option::None;
@@ -156,6 +162,7 @@ macro_rules! handler {
             const ABOUT: $crate::bind::About = $crate::bind::About {
                 name: stringify!($name),
                 traits: 0 $(| $traits)?,
+                state: ::core::option::Option::None,
             };
             const STAGE: $crate::ExecutionStage = $crate::ExecutionStage::$stage;
             $crate::handler!(@body [$($keeping)?] $f $call $bound $context $body);

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use crate::buffer::{ANY_RANK, AnyBuffer, AnyBufferMut, Buffer, BufferMut, Rest, Token};
 use crate::data_type::{DataType, Element};
+use crate::error::push_number;
 use crate::sys;
 
 /// How many operands a type takes.
@@ -63,6 +64,13 @@ impl<'f> Operands<'f> {
         usize::try_from(size).unwrap_or(0)
     }
 
+    /// Whether there may be so many for types of these arities. Where none is optional, to know the
+    /// number first saves looking at it for each.
+    #[inline(always)]
+    pub fn fit(&self, arities: &[Arity]) -> bool {
+        arities.iter().any(|arity| *arity != Arity::One) || self.count() == arities.len()
+    }
+
     /// How many were taken.
     pub fn taken(&self) -> usize {
         self.next
@@ -98,15 +106,17 @@ impl<'f> Operands<'f> {
         Some(AnyBuffer(buffer))
     }
 
-    /// What the next one is, for messages; and takes it.
-    pub(crate) fn describe(&mut self) -> String {
+    /// Says what the next one is, and takes it.
+    pub(crate) fn describe(&mut self, text: &mut String) {
         if self.exhausted() {
-            return "nothing".to_owned();
+            return text.push_str("nothing");
         }
         let before = self.next;
-        let text = self.buffer().map(|buffer| buffer.to_string());
+        match self.buffer() {
+            Some(buffer) => buffer.describe(text),
+            None => text.push_str("no buffer"),
+        }
         self.next = before + 1;
-        text.unwrap_or_else(|| "no buffer".to_owned())
     }
 }
 
@@ -126,8 +136,8 @@ pub trait FromArg<'f>: Sized {
     /// Where it lies; null for what has no memory.
     fn address(&self) -> *const u8;
 
-    /// What must come next, for messages: `f32 of rank 2`.
-    fn expected() -> String;
+    /// Says what must come next: `f32 of rank 2`.
+    fn expected(text: &mut String);
 }
 
 /// A type that decodes results of a call.
@@ -146,12 +156,16 @@ pub trait FromRet<'f>: Sized {
     /// Where it lies; null for what has no memory.
     fn address(&self) -> *const u8;
 
-    /// What must come next, for messages.
-    fn expected() -> String;
+    /// Says what must come next.
+    fn expected(text: &mut String);
 }
 
-fn typed_text<T: Element, const RANK: usize>() -> String {
-    if RANK == ANY_RANK { T::DTYPE.to_string() } else { format!("{} of rank {RANK}", T::DTYPE) }
+fn describe_typed<T: Element, const RANK: usize>(text: &mut String) {
+    T::DTYPE.describe(text);
+    if RANK != ANY_RANK {
+        text.push_str(" of rank ");
+        push_number(text, RANK);
+    }
 }
 
 impl<'f> FromArg<'f> for AnyBuffer<'f> {
@@ -165,8 +179,8 @@ impl<'f> FromArg<'f> for AnyBuffer<'f> {
         self.as_ptr()
     }
 
-    fn expected() -> String {
-        "a buffer".to_owned()
+    fn expected(text: &mut String) {
+        text.push_str("a buffer");
     }
 }
 
@@ -181,8 +195,8 @@ impl<'f> FromRet<'f> for AnyBufferMut<'f> {
         self.shape().as_ptr()
     }
 
-    fn expected() -> String {
-        "a buffer".to_owned()
+    fn expected(text: &mut String) {
+        text.push_str("a buffer");
     }
 }
 
@@ -197,8 +211,8 @@ impl<'f, T: Element, const RANK: usize> FromArg<'f> for Buffer<'f, T, RANK> {
         self.as_any().as_ptr()
     }
 
-    fn expected() -> String {
-        typed_text::<T, RANK>()
+    fn expected(text: &mut String) {
+        describe_typed::<T, RANK>(text);
     }
 }
 
@@ -213,8 +227,8 @@ impl<'f, T: Element, const RANK: usize> FromRet<'f> for BufferMut<'f, T, RANK> {
         self.as_any().as_ptr()
     }
 
-    fn expected() -> String {
-        typed_text::<T, RANK>()
+    fn expected(text: &mut String) {
+        describe_typed::<T, RANK>(text);
     }
 }
 
@@ -233,8 +247,8 @@ macro_rules! operand {
                 std::ptr::null()
             }
 
-            fn expected() -> String {
-                "a token".to_owned()
+            fn expected(text: &mut String) {
+                text.push_str("a token");
             }
         }
 
@@ -255,8 +269,9 @@ macro_rules! operand {
                 self.as_ref().map_or(std::ptr::null(), T::address)
             }
 
-            fn expected() -> String {
-                format!("{} or nothing", T::expected())
+            fn expected(text: &mut String) {
+                T::expected(text);
+                text.push_str(" or nothing");
             }
         }
 
@@ -275,8 +290,8 @@ macro_rules! operand {
                 std::ptr::null()
             }
 
-            fn expected() -> String {
-                "buffers".to_owned()
+            fn expected(text: &mut String) {
+                text.push_str("buffers");
             }
         }
     };
@@ -290,9 +305,13 @@ operand!(FromRet, from_ret, AnyBufferMut);
 #[inline(always)]
 pub fn meet<const A: usize, const R: usize>(args: [*const u8; A], rets: [*const u8; R]) -> bool {
     let mut meet = false;
-    for (at, ret) in rets.iter().enumerate() {
-        for other in args.iter().chain(&rets[..at]) {
-            meet |= std::ptr::eq(*ret, *other) && !ret.is_null();
+    // Two loops, which are unrolled, not one over a chain, which is not.
+    for at in 0..R {
+        for other in args {
+            meet |= std::ptr::eq(rets[at], other);
+        }
+        for other in 0..at {
+            meet |= std::ptr::eq(rets[at], rets[other]);
         }
     }
     meet

@@ -6,20 +6,25 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 thread_local! {
-    /// How many `catch` calls are on this thread's stack.
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// How many `catch` calls are on this thread's stack, or `UNKNOWN` before its first one.
+    static DEPTH: Cell<u32> = const { Cell::new(UNKNOWN) };
     /// What the hook saw last inside one.
     static SEEN: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
+/// Says that this thread has not asked yet whether the hook is there: one variable to look at for both.
+const UNKNOWN: u32 = u32::MAX;
+
 /// Runs `body`; a panic becomes its message and place instead of unwinding or printing.
 #[inline(always)]
 pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, String> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(install_hook);
-    DEPTH.set(DEPTH.get() + 1);
+    let depth = match DEPTH.get() {
+        UNKNOWN => first(),
+        depth => depth,
+    };
+    DEPTH.set(depth + 1);
     let outcome = panic::catch_unwind(AssertUnwindSafe(body));
-    DEPTH.set(DEPTH.get() - 1);
+    DEPTH.set(depth);
     outcome.map_err(|payload| {
         // What the hook saw last may be another panic, one that the body caught itself: an unwind
         // that is resumed does not pass the hook.
@@ -28,12 +33,19 @@ pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// Panics inside `catch` are remembered instead of printed; all others go on as before.
+/// A thread's first `catch`: its depth.
 #[cold]
+fn first() -> u32 {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(install_hook);
+    0
+}
+
+/// Panics inside `catch` are remembered instead of printed; all others go on as before.
 fn install_hook() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
-        if DEPTH.get() == 0 {
+        if matches!(DEPTH.get(), 0 | UNKNOWN) {
             return before(info);
         }
         let text = message(info.payload());

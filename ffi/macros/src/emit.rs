@@ -233,6 +233,15 @@ fn decode(declaration: &Declaration) -> TokenStream {
             quote!(let #name = { let value = attributes.required(#key)?; #convert? };)
         }
     });
+    let attr_count = attrs.len();
+    // To know the number first saves looking at it for each.
+    let counted = attrs.iter().all(|attr| !attr.optional).then(|| {
+        quote! {
+            if !attributes.has_count(#attr_count) {
+                return ::core::option::Option::None;
+            }
+        }
+    });
     let formulas = dims.iter().filter_map(|dim| {
         let (name, formula) = (&dim.name, dim.formula.as_ref()?);
         Some(quote! {
@@ -288,6 +297,7 @@ fn decode(declaration: &Declaration) -> TokenStream {
             #(#read_args)*
             #(#read_rets)*
             let mut attributes = frame.attributes();
+            #counted
             #(#read_attrs)*
             if !attributes.exhausted() {
                 return ::core::option::Option::None;

@@ -79,6 +79,30 @@ pub unsafe fn set_extension(extension: *const sys::XLA_FFI_Extension) {
     EXTENSION.set(extension);
 }
 
+/// The head of an extension of version 0.2.
+pub(super) fn extension(number: u32, size: usize) -> sys::XLA_FFI_Extension {
+    let id = sys::XLA_FFI_ExtensionId {
+        extension_type: i64::from(number),
+        major_version: 0,
+        minor_version: 2,
+    };
+    sys::XLA_FFI_Extension { struct_size: size, id, next: std::ptr::null() }
+}
+
+/// Runs `body`; the calls that this thread makes in it find this extension.
+///
+/// # Safety
+/// It outlives `body`.
+pub(super) unsafe fn with_extension<T>(
+    extension: *const sys::XLA_FFI_Extension,
+    body: impl FnOnce() -> T,
+) -> T {
+    let before = EXTENSION.replace(extension);
+    let answer = body();
+    EXTENSION.set(before);
+    answer
+}
+
 fn failure(code: u32, message: &str) -> *mut sys::XLA_FFI_Error {
     Failure { code, message: message.to_owned() }.into_error()
 }

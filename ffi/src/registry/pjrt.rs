@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 
 use super::StageFn;
 use crate::error::{Error, ErrorCode};
-use crate::handler::answer_metadata;
+use crate::handler::{About, answer_metadata};
 use crate::sys;
 
 /// The beginning of every `PJRT_Api`.
@@ -205,7 +205,8 @@ unsafe extern "C" fn learn(frame: *mut sys::XLA_FFI_CallFrame) -> *mut sys::XLA_
         let (extension, api) = ((*frame).extension_start, (*frame).api);
         if !extension.is_null() && (*extension).type_ == sys::XLA_FFI_Extension_Metadata {
             LEARNT.set(api);
-            return answer_metadata(extension.cast(), api, 0);
+            let about = About { name: "xla-ffi", traits: 0, state: None };
+            return answer_metadata(extension.cast(), api, about);
         }
         let text = "this target is not to be called: it tells which function table the host has";
         Error::new(ErrorCode::FailedPrecondition, text).into_host(api)

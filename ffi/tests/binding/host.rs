@@ -19,9 +19,9 @@ fn the_version_announced_is_the_smaller_one() {
     for (minor, expected) in [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 5), (7, 5)] {
         let host = Host::new().aged(minor, whole);
         let metadata = host.metadata(HANDLER, true);
-        assert_eq!(metadata, Metadata { version: (0, expected), traits: 0 });
+        assert_eq!(metadata, Metadata { version: (0, expected), traits: 0, state: None });
         let metadata = host.metadata(HANDLER, false);
-        assert_eq!(metadata, Metadata { version: (0, 1), traits: 0 });
+        assert_eq!(metadata, Metadata { version: (0, 1), traits: 0, state: None });
     }
 }
 

@@ -4,9 +4,11 @@
 
 mod attributes;
 mod buffers;
+mod collectives;
 mod contexts;
 mod listed;
 mod patterns;
+mod record;
 mod stages;
 
 use xla_ffi::StageFn;

@@ -197,6 +197,22 @@ fn traits_and_version_are_announced() {
     assert_eq!(host.metadata(Some(record), false).version, (0, 1));
 }
 
+/// C++ refuses to be registered where the type has no number yet.
+#[test]
+fn the_type_of_state_is_announced() {
+    let host = Host::new();
+    let [plan, prepared] = [instantiate as StageFn, prepare].map(|handler| {
+        let announced = host.metadata(Some(handler), true).state;
+        assert_eq!(host.metadata(Some(handler), true).state, announced, "the same each time");
+        announced.unwrap()
+    });
+    assert_ne!(plan, prepared);
+    assert_eq!(host.metadata(Some(execute), true).state, None);
+    let old = Host::new().aged(1, size_of::<XLA_FFI_Api>());
+    assert_eq!(old.metadata(Some(instantiate), true).state, None);
+    assert_eq!(old.metadata(Some(instantiate), false).state, None);
+}
+
 #[test]
 fn a_panic_is_internal() {
     let failure = Host::new().execute(Some(panicking), &Call::new()).unwrap_err();
