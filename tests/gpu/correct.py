@@ -1,9 +1,9 @@
 """`make test-gpu`: whether lapax's CUDA targets are right on this machine's GPU, in ten minutes.
 
 For each program: that its calls are lapax's, that its answers are right for every dtype and several
-sizes, and the same from four threads at once; then that a CUDA graph is right in every call, and
-that running out of memory is an error. Prints a line each; the exit status is 1 where one failed, 2
-without a GPU.
+sizes, and the same from four threads at once; then that a CUDA graph is right in every call, that
+calls on two streams do not disturb each other, and that running out of memory is an error. Prints a
+line each; the exit status is 1 where one failed, 2 without a GPU.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import jax
 import numpy as np
 
 import lapax
-from programs import DTYPES, LIMIT, PROGRAMS, Program, captured
+from programs import DTYPES, LIMIT, PROGRAMS, Program, captured, hermitian, two_streams
 
 SIZES = ((1, 1), (3, 100), (17, 5), (32, 8), (33, 3), (128, 4), (300, 1))
 """n and batch: smallest, many small, own kernels and cuSOLVER, one large."""
@@ -46,9 +46,11 @@ def main() -> int:
         print(f"{program.name:<20}{time.monotonic() - start:6.1f} s  {verdict}", flush=True)
     graph = _capture(device)
     print(f"{'captured':<20}          {graph or 'right in every call'}")
+    streams = _streams(device)
+    print(f"{'two streams':<20}          {streams or 'the same as one after the other'}")
     problem = _memory(device)
     print(f"{'out of memory':<20}          {problem or 'an error, as it should be'}")
-    return 1 if failures or graph or problem else 0
+    return 1 if failures or graph or streams or problem else 0
 
 
 def _problems(program: Program, device: Any) -> list[str]:
@@ -100,6 +102,23 @@ def _capture(device: Any) -> str | None:
         for got, right in zip(found, expected, strict=True):
             if not np.array_equal(got, right):
                 return f"call {call} is wrong"
+    return None
+
+
+def _streams(device: Any) -> str | None:
+    """What is wrong with two calls of one program that run at once, each with its scratch."""
+    rng = np.random.default_rng(2)
+    alone, both = jax.jit(lambda a: two_streams(a)[0]), jax.jit(two_streams)
+    for n, batch in ((20, 500), (200, 1), (600, 1)):
+        matrices = [
+            jax.device_put(hermitian(rng, np.dtype(np.float32), n, batch)[0], device)
+            for _ in range(2)
+        ]
+        expected = [np.asarray(x) for a in matrices for x in alone(a)]
+        for call in range(20):
+            found = [np.asarray(x) for results in both(*matrices) for x in results]
+            if not all(map(np.array_equal, expected, found)):
+                return f"call {call} of n={n} batch={batch} has another answer"
     return None
 
 

@@ -1,8 +1,9 @@
 """Programs compiled for an H200 on a machine without one, by XLA as JAX's plugin for CUDA has it.
 
 That a program compiles shows that XLA's registry took lapax's handlers, with both stages; that one
-of captured targets is a single command buffer shows that XLA would make one CUDA graph of it. Needs
-the wheels jax-cuda13-plugin and jax-cuda13-pjrt, and ptxas on the path: `make test-deviceless`.
+of captured targets is a single command buffer shows that XLA would make one CUDA graph of it; that
+each of two calls is on a stream of its own shows that they would run at once. Needs the wheels
+jax-cuda13-plugin and jax-cuda13-pjrt, and ptxas on the path: `make test-deviceless`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import jax  # noqa: E402
 import numpy as np  # noqa: E402
 
 import lapax  # noqa: E402
-from programs import DTYPES, PROGRAMS, Program, captured  # noqa: E402
+from programs import DTYPES, PROGRAMS, Program, captured, two_streams  # noqa: E402
 
 NEEDS_CUSOLVER = ("eig",)
 """Programs for which JAX itself asks cuSOLVER for its version while it lowers."""
@@ -50,7 +51,9 @@ def main() -> int:
         print(f"{program.name:<20}{'; '.join(problems) or 'compiles, calls lapax'}", flush=True)
     graph = _graph(sharding)
     print(f"{'command buffer':<20}{graph or 'one, with two calls of lapax in it'}")
-    return 1 if failures or graph else 0
+    streams = _streams(sharding)
+    print(f"{'two streams':<20}{streams or 'a call of lapax on each'}")
+    return 1 if failures or graph or streams else 0
 
 
 def _dtypes(program: Program) -> tuple[str, ...]:
@@ -74,18 +77,33 @@ def _compile(program: Program, dtype: str, sharding: Any) -> list[str]:
 
 def _graph(sharding: Any) -> str | None:
     """What is wrong with the graph of a program of captured calls and other kernels."""
-
-    jax.jit(captured).lower(jax.ShapeDtypeStruct((30, 4), np.int32, sharding=sharding)).compile()
-    files = list(Path(DUMP.name).glob("*jit_captured*thunk_sequence_after_thunk_passes.txt"))
-    if not files:
-        return "XLA dumped no sequence of thunks"
-    lines = files[0].read_text().splitlines()
+    lines = _thunks(captured, jax.ShapeDtypeStruct((30, 4), np.int32, sharding=sharding))
     outer = [line for line in lines if re.match(r"\d+: k", line)]
     inner = sum("kCustomCall" in line for line in lines if line.startswith(" "))
     whole = len(outer) == 1 and "kCommandBuffer" in outer[0]
     return (
         None if whole and inner == 2 else f"{len(outer)} pieces, {inner} calls in command buffers"
     )
+
+
+def _streams(sharding: Any) -> str | None:
+    """What is wrong with a program that has two streams."""
+    aval = jax.ShapeDtypeStruct((40, 40), np.float32, sharding=sharding)
+    stream, calls = "none", []
+    for line in _thunks(two_streams, aval, aval):
+        started = re.search(r"kAsyncStart.* stream=(\S+),", line)
+        stream = started.group(1) if started else "none" if "kAsyncDone" in line else stream
+        calls += [stream] * ("kCustomCall" in line)
+    expected = [f"computation_stream[{stream}]" for stream in (1, 2)]
+    return None if sorted(calls) == expected else f"calls on the streams {calls}"
+
+
+def _thunks(function: Any, *avals: Any) -> list[str]:
+    """What XLA would run, a line each."""
+    jax.jit(function).lower(*avals).compile()
+    passed = "_after_thunk_passes" if function is captured else ""
+    files = Path(DUMP.name).glob(f"*jit_{function.__name__}*thunk_sequence{passed}.txt")
+    return [line for path in files for line in path.read_text().splitlines()]
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 from jax.experimental import sparse
+from jax.experimental.compute_on import compute_on
 
 LIMIT = 30.0
 DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -208,6 +209,20 @@ def captured(p: jax.Array) -> Any:
     q = jax.lax.linalg.lu_pivots_to_permutation(2 * p + 1, 8)
     q = jax.lax.linalg.lu_pivots_to_permutation(q[..., :4] - 1, 8)
     return jnp.cumsum(q, -1), jnp.sort(q, -1)
+
+
+def two_streams(*matrices: jax.Array) -> Any:
+    """The same decomposition of several matrices, each on a stream of its own."""
+    return [_on_stream(1 + at, _eigh_alone)(a) for at, a in enumerate(matrices)]
+
+
+def _eigh_alone(a: jax.Array) -> Any:
+    return jax.lax.linalg.eigh(a, symmetrize_input=False)
+
+
+def _on_stream(stream: int, function: Callable[..., Any]) -> Callable[..., Any]:
+    where, memory = f"gpu_stream:{stream}", jax.memory.Space.Device
+    return compute_on(function, compute_type=where, out_memory_spaces=memory)
 
 
 PROGRAMS = (
