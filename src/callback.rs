@@ -4,12 +4,17 @@
 //! `callback`. When the program is compiled, its instantiate stage looks the number up and keeps the
 //! callback, so that it lives as long as the program, whoever made it has gone.
 
+#[cfg(feature = "cuda")]
+mod on_device;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
-use xla_ffi::{AnyBuffer, AnyBufferMut, Error, ErrorCode, Registry, Rest, Stages};
+use xla_ffi::{AnyBuffer, AnyBufferMut, Error, ErrorCode, Registry, Rest, StageFn, Stages};
+
+use crate::table::Platform;
 
 /// The target's name.
 pub const TARGET: &str = "lapax_host_callback";
@@ -79,14 +84,38 @@ impl Callback {
         functions().get(&number).is_some_and(|known| known.strong_count() > 0)
     }
 
-    /// Registers the target in a host.
+    /// Registers the target in a host, for the CPU.
     ///
     /// # Errors
     /// The host's.
     pub fn register(registry: Registry) -> Result<(), Error> {
+        Self::register_for(registry, Platform::Cpu)
+    }
+
+    /// Registers the target in a host, for a platform. On CUDA the function gets copies of the operands
+    /// in the host's memory, for which the call waits.
+    ///
+    /// # Errors
+    /// UNIMPLEMENTED where this build has nothing for the platform; the host's.
+    pub fn register_for(registry: Registry, platform: Platform) -> Result<(), Error> {
+        let execute = Self::execute_stage(platform).ok_or_else(|| {
+            let text = format!("this build of lapax has no callbacks on {}", platform.name());
+            Error::new(ErrorCode::Unimplemented, text)
+        })?;
         let stages = Stages { instantiate: Some(instantiate), ..Stages::execute(execute) };
         // SAFETY: handlers of xla-ffi's making, which stay to the end of the process.
-        unsafe { registry.register(TARGET, "Host", stages) }
+        unsafe { registry.register(TARGET, platform.xla_name(), stages) }
+    }
+
+    /// The target's execute stage on a platform, where this build has one.
+    pub fn execute_stage(platform: Platform) -> Option<StageFn> {
+        match platform {
+            Platform::Cpu => Some(execute),
+            #[cfg(feature = "cuda")]
+            Platform::Cuda => Some(on_device::execute_on_device),
+            #[cfg(not(feature = "cuda"))]
+            Platform::Cuda => None,
+        }
     }
 }
 

@@ -157,11 +157,8 @@ pub(crate) fn read(stream: sys::CUstream, to: &mut [u8], from: *const c_void) ->
     if to.is_empty() {
         return Ok(());
     }
-    // SAFETY: both hold so many bytes, and `to` lives until the stream has been waited for.
-    let queued = unsafe {
-        sys::cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), address(from), to.len(), stream)
-    };
-    check(queued, || format!("copying {} bytes from the device", to.len()))?;
+    // SAFETY: `to` lives until the stream has been waited for.
+    unsafe { fetch(stream, to.as_mut_ptr().cast(), from, to.len()) }?;
     wait(stream)
 }
 
@@ -170,11 +167,50 @@ pub(crate) fn write(stream: sys::CUstream, to: *mut c_void, from: &[u8]) -> Resu
     if from.is_empty() {
         return Ok(());
     }
-    // SAFETY: both hold so many bytes, and `from` lives until the stream has been waited for.
-    let queued =
-        unsafe { sys::cuMemcpyHtoDAsync_v2(address(to), from.as_ptr().cast(), from.len(), stream) };
-    check(queued, || format!("copying {} bytes to the device", from.len()))?;
+    // SAFETY: `from` lives until the stream has been waited for.
+    unsafe { send(stream, to, from.as_ptr().cast(), from.len()) }?;
     wait(stream)
+}
+
+/// Copies bytes, at least one, from the device to the host, in the stream's order.
+///
+/// # Safety
+/// Both hold so many, until the stream is there.
+pub(crate) unsafe fn fetch(
+    stream: sys::CUstream,
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: usize,
+) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    let queued = unsafe { sys::cuMemcpyDtoHAsync_v2(to, address(from), bytes, stream) };
+    check(queued, || format!("copying {bytes} bytes from the device"))
+}
+
+/// Copies bytes, at least one, from the host to the device, in the stream's order.
+///
+/// # Safety
+/// As for [`fetch`].
+pub(crate) unsafe fn send(
+    stream: sys::CUstream,
+    to: *mut c_void,
+    from: *const c_void,
+    bytes: usize,
+) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    let queued = unsafe { sys::cuMemcpyHtoDAsync_v2(address(to), from, bytes, stream) };
+    check(queued, || format!("copying {bytes} bytes to the device"))
+}
+
+/// Page-locked memory of the host.
+pub(crate) fn page_locked(context: sys::CUcontext, bytes: usize) -> Result<*mut c_void, Error> {
+    within(context, || {
+        let mut memory = null_mut();
+        // SAFETY: the address of a pointer, in a current context.
+        let made = unsafe { sys::cuMemAllocHost_v2(&raw mut memory, bytes) };
+        check(made, || format!("{bytes} bytes of page-locked memory"))?;
+        Ok(memory)
+    })
 }
 
 /// Sets bytes of the device, in the stream's order.
@@ -192,7 +228,8 @@ pub(crate) fn fill(
     check(queued, || format!("setting {bytes} bytes of the device"))
 }
 
-fn wait(stream: sys::CUstream) -> Result<(), Error> {
+/// Waits until the stream has done all that is queued.
+pub(crate) fn wait(stream: sys::CUstream) -> Result<(), Error> {
     // SAFETY: the stream is the caller's.
     check(unsafe { sys::cuStreamSynchronize(stream) }, || "waiting for the device".to_owned())
 }

@@ -26,6 +26,7 @@ pub mod qr;
 mod scalar;
 mod small;
 pub mod sparse;
+mod staging;
 pub mod svd;
 pub mod tridiagonal;
 
@@ -34,3 +35,4 @@ pub use gpu::{Gpu, Lent, Memory};
 pub use library::{LIBRARIES, Library};
 pub use module::{Kernel, MODULES, Module};
 pub use scalar::{Plain, Scalar};
+pub use staging::Staging;

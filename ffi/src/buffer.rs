@@ -27,6 +27,19 @@ unsafe impl Send for AnyBuffer<'_> {}
 unsafe impl Sync for AnyBuffer<'_> {}
 
 impl<'f> AnyBuffer<'f> {
+    /// A buffer as the C API has it.
+    ///
+    /// # Safety
+    /// It has so many dimensions, and memory for their elements, to which nobody writes during `'f`.
+    pub unsafe fn from_raw(buffer: &'f sys::XLA_FFI_Buffer) -> Self {
+        AnyBuffer(buffer)
+    }
+
+    /// A buffer of the same type and dimensions in other memory, as the C API has it.
+    pub fn moved(&self, data: *mut u8) -> sys::XLA_FFI_Buffer {
+        sys::XLA_FFI_Buffer { data: data.cast(), ..*self.0 }
+    }
+
     /// The element type.
     #[inline(always)]
     pub fn dtype(&self) -> DataType {
@@ -122,6 +135,14 @@ impl<'f> AnyBuffer<'f> {
 }
 
 impl<'f> AnyBufferMut<'f> {
+    /// A result as the C API has it.
+    ///
+    /// # Safety
+    /// As for [`AnyBuffer::from_raw`], and nobody else looks there during `'f`.
+    pub unsafe fn from_raw(buffer: &'f sys::XLA_FFI_Buffer) -> Self {
+        AnyBufferMut(AnyBuffer(buffer))
+    }
+
     /// The same, only to be looked at.
     pub fn shape(&self) -> AnyBuffer<'f> {
         self.0

@@ -82,12 +82,17 @@ unsafe extern "C" fn other(frame: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error 
     frame.cast()
 }
 
-/// Bytes in use after `times` more than after a few.
+/// Bytes in use after `times` more than after a few: the least of some rounds, since the test harness and
+/// threads that end allocate and free meanwhile, and what is lost is lost in each round.
 fn growth(times: usize, mut step: impl FnMut()) -> isize {
-    (0..10).for_each(|_| step());
-    let before = IN_USE.load(Relaxed);
-    (0..times).for_each(|_| step());
-    IN_USE.load(Relaxed) - before
+    const ROUNDS: usize = 5;
+    let mut round = || {
+        (0..10).for_each(|_| step());
+        let before = IN_USE.load(Relaxed);
+        (0..times).for_each(|_| step());
+        (IN_USE.load(Relaxed) - before).abs()
+    };
+    (0..ROUNDS).map(|_| round()).find(|grown| *grown == 0).unwrap_or_else(round)
 }
 
 /// One test: allocations of others would be counted.

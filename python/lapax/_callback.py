@@ -98,7 +98,7 @@ class Handle:
 def host_callback(
     function: Any, result_shapes: Any, *args: Any, vmap_method: str | None = None
 ) -> Any:
-    """Calls a function of the user's from a compiled program, on the CPU.
+    """Calls a function of the user's from a compiled program, on the CPU or CUDA.
 
     Args:
         function: a Python callable that takes NumPy arrays (arguments are read-only and live during
@@ -118,8 +118,9 @@ def host_callback(
         ValueError: an unknown vmap_method.
 
     An exception in Python, or an error of a native function, becomes an XLA error with its text.
-    The function must not call JAX. Programs with callbacks are of this process: they cannot be
-    exported. Not differentiable: use jax.custom_jvp or jax.custom_vjp.
+    The function must not call JAX. On CUDA it gets copies of the arguments in the host's memory;
+    the call waits for them, and for the function. Programs with callbacks are of this process: they
+    cannot be exported. Not differentiable: use jax.custom_jvp or jax.custom_vjp.
     """
     if vmap_method is not None and vmap_method not in _METHODS:
         raise ValueError(f"host_callback: vmap_method is one of {_METHODS}, got {vmap_method!r}")
@@ -282,15 +283,21 @@ callback_p.def_abstract_eval(_abstract)
 ad.primitive_jvps[callback_p] = _no_derivative
 ad.primitive_transposes[callback_p] = _no_derivative
 batching.fancy_primitive_batchers[callback_p] = _batched
-mlir.register_lowering(callback_p, _lower, platform="cpu")
+for _platform in ("cpu", "cuda"):
+    mlir.register_lowering(callback_p, _lower, platform=_platform)
 
 
 def register() -> None:
     """The target's two stages, under its bare name: no other library has it."""
     library = _library.loaded()
-    stages = {"instantiate": 1, "execute": 0}
-    capsules = {
-        stage: jax.ffi.pycapsule(ctypes.c_void_p(library.lapax_callback_handler(number)))
-        for stage, number in stages.items()
+    execute = {
+        "cpu": library.lapax_callback_handler(0),
+        "CUDA": library.lapax_callback_device_handler(),
     }
-    jax.ffi.register_ffi_target(TARGET, capsules, platform="cpu")
+    for platform, address in execute.items():
+        if address:
+            stages = {"instantiate": library.lapax_callback_handler(1), "execute": address}
+            capsules = {
+                stage: jax.ffi.pycapsule(ctypes.c_void_p(at)) for stage, at in stages.items()
+            }
+            jax.ffi.register_ffi_target(TARGET, capsules, platform=platform)

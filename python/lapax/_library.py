@@ -183,6 +183,8 @@ def loaded() -> Any:
         library.lapax_callback_held.argtypes = (ctypes.c_int64,)
         library.lapax_callback_handler.restype = ctypes.c_void_p
         library.lapax_callback_handler.argtypes = (ctypes.c_int,)
+        library.lapax_callback_device_handler.restype = ctypes.c_void_p
+        library.lapax_callback_device_handler.argtypes = ()
         library.lapax_cuda_kernels.restype = ctypes.c_size_t
         library.lapax_cuda_kernels.argtypes = ()
         library.lapax_cuda.restype = ctypes.c_void_p

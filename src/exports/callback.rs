@@ -8,6 +8,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use xla_ffi::{AnyBuffer, AnyBufferMut, Error, ErrorCode};
 
 use crate::callback::{self, Callback};
+use crate::table::Platform;
 
 /// An argument or result, as a callback in C sees it.
 #[repr(C)]
@@ -106,6 +107,12 @@ pub extern "C" fn lapax_callback_handler(instantiate: c_int) -> *const c_void {
     let stage: xla_ffi::StageFn =
         if instantiate == 0 { callback::execute } else { callback::instantiate };
     stage as *const c_void
+}
+
+/// The `XLA_FFI_Handler*` of the target's execute stage on CUDA; null where this build has none.
+#[unsafe(no_mangle)]
+pub extern "C" fn lapax_callback_device_handler() -> *const c_void {
+    Callback::execute_stage(Platform::Cuda).map_or(std::ptr::null(), |stage| stage as *const c_void)
 }
 
 /// The user's pointer, given back when dropped.

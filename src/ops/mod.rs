@@ -186,7 +186,7 @@ pub(crate) use {cpu, is, of, ops, routine, target, targets};
 
 // Everything that only CUDA's targets need, in one place, as it may be left out.
 #[cfg(feature = "cuda")]
-mod cuda;
+pub(crate) mod cuda;
 #[cfg(feature = "cuda")]
 mod opaque;
 #[cfg(feature = "cuda")]

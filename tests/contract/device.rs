@@ -1,11 +1,13 @@
 //! Targets on CUDA are called on a fake device: its memory is the process's own, so calls, operands
 //! and expectations are those of the CPU. Here is what their signatures do not say.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex};
 
-use lapax::{Platform, Target, targets};
-use xla_ffi::fake::{Attr, Call, Host};
-use xla_ffi::sys::XLA_FFI_Handler;
+use lapax::{Callback, Platform, Target, targets};
+use lapax_cuda_fake::driver;
+use xla_ffi::ErrorCode;
+use xla_ffi::fake::{Attr, Call, Host, end_program};
+use xla_ffi::sys::{XLA_FFI_ExecutionStage_INSTANTIATE, XLA_FFI_Handler};
 
 /// Targets whose operands must be more than of the right shape, and are called below.
 const BY_HAND: &[&str] = &["cusolver_csrlsvqr_ffi"];
@@ -152,4 +154,59 @@ fn sparse_matrices_as_jaxlib_passes_them() {
             assert_eq!(refused, expected);
         }
     }
+}
+
+/// A callback on a device: copies in memory of the host, results copied back, its errors the call's.
+#[test]
+fn a_callback_gets_copies_of_what_is_on_the_device() {
+    if !present() {
+        return;
+    }
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let callback = Callback::new({
+        let seen = Arc::clone(&seen);
+        move |args, rets| {
+            let x = args[0].as_slice::<f32>().unwrap();
+            seen.lock().unwrap().push((args[0].as_ptr().addr(), args[1].dims().to_vec()));
+            if x[0] < 0.0 {
+                return Err(xla_ffi::Error::invalid_argument("negative"));
+            }
+            let doubled = x.iter().map(|x| 2.0 * x);
+            rets[0].as_mut_slice().unwrap().iter_mut().zip(doubled).for_each(|(y, x)| *y = x);
+            rets[1].as_mut_slice::<i64>().unwrap()[0] = 7;
+            Ok(())
+        }
+    });
+    let host = Host::new();
+    let number = || Attr::I64(callback.number());
+    let made = Call::new().stage(XLA_FFI_ExecutionStage_INSTANTIATE).attr("callback", number());
+    assert_eq!(host.execute(Some(lapax::callback::instantiate), &made), Ok(()));
+    let run = |x: &[f32], y: &mut [f32], count: &mut [i64; 1]| {
+        let n = i64::try_from(x.len()).unwrap();
+        let call = Call::new().arg(&[n], x).arg(&[0, 2], &[0.0_f64; 0]).ret(&[n], y);
+        let call = call.ret(&[], count).attr("callback", number());
+        host.execute(Callback::execute_stage(Platform::Cuda), &call)
+    };
+    let (x, mut y, mut count) = ([1.0, 2.0, 3.0], [0.0; 3], [0]);
+    for _ in 0..2 {
+        assert_eq!(run(&x, &mut y, &mut count), Ok(()));
+        assert_eq!((y, count), ([2.0, 4.0, 6.0], [7]));
+        (y, count) = ([0.0; 3], [0]);
+    }
+    let refused = run(&[-1.0], &mut y[..1], &mut count).unwrap_err();
+    assert_eq!(refused.message, "execute_on_device: negative");
+    assert_eq!((y, count), ([0.0; 3], [0]), "nothing is copied back");
+    {
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen.len(), 3);
+        assert!(seen.iter().all(|(at, dims)| *at != x.as_ptr().addr() && *dims == [0, 2]));
+        assert!(seen.iter().all(|(at, _)| *at == seen[0].0), "the memory is kept");
+    }
+    driver::state().failures.insert("cuMemAllocHost_v2", driver::status::OUT_OF_MEMORY);
+    let (long, mut y) = ([1.0; 5000], [0.0; 5000]);
+    let refused = run(&long, &mut y, &mut count).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::ResourceExhausted as u32);
+    assert!(refused.message.contains("bytes of page-locked memory"), "{}", refused.message);
+    assert_eq!(run(&long, &mut y, &mut count), Ok(()));
+    end_program();
 }

@@ -2,8 +2,8 @@
 
 For each program: that its calls are lapax's, that its answers are right for every dtype and several
 sizes, and the same from four threads at once; then that a CUDA graph is right in every call, that
-calls on two streams do not disturb each other, and that running out of memory is an error. Prints a
-line each; the exit status is 1 where one failed, 2 without a GPU.
+calls on two streams do not disturb each other, that a host callback is called, and that running out
+of memory is an error. Prints a line each; the exit status is 1 where one failed, 2 without a GPU.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ import jax
 import numpy as np
 
 import lapax
-from programs import DTYPES, LIMIT, PROGRAMS, Program, captured, hermitian, two_streams
+from programs import (
+    DTYPES,
+    LIMIT,
+    PROGRAMS,
+    Program,
+    captured,
+    hermitian,
+    sorted_by_host,
+    two_streams,
+)
 
 SIZES = ((1, 1), (3, 100), (17, 5), (32, 8), (33, 3), (128, 4), (300, 1))
 """n and batch: smallest, many small, own kernels and cuSOLVER, one large."""
@@ -48,9 +57,11 @@ def main() -> int:
     print(f"{'captured':<20}          {graph or 'right in every call'}")
     streams = _streams(device)
     print(f"{'two streams':<20}          {streams or 'the same as one after the other'}")
+    callback = _callback(device)
+    print(f"{'host callback':<20}          {callback or 'right, or an error'}")
     problem = _memory(device)
     print(f"{'out of memory':<20}          {problem or 'an error, as it should be'}")
-    return 1 if failures or graph or streams or problem else 0
+    return 1 if failures or graph or streams or callback or problem else 0
 
 
 def _problems(program: Program, device: Any) -> list[str]:
@@ -120,6 +131,24 @@ def _streams(device: Any) -> str | None:
             if not all(map(np.array_equal, expected, found)):
                 return f"call {call} of n={n} batch={batch} has another answer"
     return None
+
+
+def _callback(device: Any) -> str | None:
+    """What is wrong with a function of the host's, called from four threads and failing."""
+    run = jax.jit(sorted_by_host)
+    x = np.random.default_rng(3).random(1000)
+
+    def wrong(_: int) -> bool:
+        return not np.array_equal(run(jax.device_put(x, device)), np.sort(x))
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        if any(pool.map(wrong, range(40))):
+            return "another answer than NumPy's"
+    try:
+        jax.block_until_ready(run(jax.device_put(-x, device)))
+    except jax.errors.JaxRuntimeError as error:
+        return None if "a negative number" in str(error) else str(error)
+    return "no error where the function raised one"
 
 
 def _memory(device: Any) -> str | None:

@@ -24,7 +24,14 @@ import jax  # noqa: E402
 import numpy as np  # noqa: E402
 
 import lapax  # noqa: E402
-from programs import DTYPES, PROGRAMS, Program, captured, two_streams  # noqa: E402
+from programs import (  # noqa: E402
+    DTYPES,
+    PROGRAMS,
+    Program,
+    captured,
+    sorted_by_host,
+    two_streams,
+)
 
 NEEDS_CUSOLVER = ("eig",)
 """Programs for which JAX itself asks cuSOLVER for its version while it lowers."""
@@ -53,7 +60,12 @@ def main() -> int:
     print(f"{'command buffer':<20}{graph or 'one, with two calls of lapax in it'}")
     streams = _streams(sharding)
     print(f"{'two streams':<20}{streams or 'a call of lapax on each'}")
-    return 1 if failures or graph or streams else 0
+    # Its instantiate stage runs when the program is compiled, and looks the function up.
+    aval = jax.ShapeDtypeStruct((9,), np.float32, sharding=sharding)
+    text = jax.jit(sorted_by_host).lower(aval).compile().as_text()
+    callback = None if "lapax_host_callback" in text else "no call of it"
+    print(f"{'host callback':<20}{callback or 'compiles, its function was found'}")
+    return 1 if failures or graph or streams or callback else 0
 
 
 def _dtypes(program: Program) -> tuple[str, ...]:

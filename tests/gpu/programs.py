@@ -16,6 +16,8 @@ import numpy as np
 from jax.experimental import sparse
 from jax.experimental.compute_on import compute_on
 
+import lapax
+
 LIMIT = 30.0
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -214,6 +216,17 @@ def captured(p: jax.Array) -> Any:
 def two_streams(*matrices: jax.Array) -> Any:
     """The same decomposition of several matrices, each on a stream of its own."""
     return [_on_stream(1 + at, _eigh_alone)(a) for at, a in enumerate(matrices)]
+
+
+def sorted_by_host(x: jax.Array) -> Any:
+    """A call of NumPy; an error where the first element is negative."""
+
+    def host(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if x[0] < 0:
+            raise ValueError("a negative number")
+        return np.sort(x)
+
+    return lapax.host_callback(host, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
 
 
 def _eigh_alone(a: jax.Array) -> Any:

@@ -176,3 +176,11 @@ threads = [threading.Thread(target=work) for _ in range(4)]
 print("done")
 """
     assert run_python(code) == "done\n"
+
+
+def test_lowering_for_cuda():
+    """With or without a GPU; the call is run on a fake device by the library's own tests."""
+    f = jax.jit(lambda x: lapax.host_callback(np.sort, LIKE, x))
+    text = f.trace(X).lower(lowering_platforms=("cuda",)).as_text()
+    assert f"@{_callback.TARGET}(" in text
+    assert _library.loaded().lapax_callback_device_handler()

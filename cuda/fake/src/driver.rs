@@ -82,7 +82,7 @@ pub(crate) fn functions() -> Slots {
     list! {
         cuCtxGetDevice cuCtxPopCurrent_v2 cuCtxPushCurrent_v2 cuDeviceGetAttribute cuDriverGetVersion
         cuGetErrorName cuGetErrorString cuInit cuKernelGetFunction cuKernelSetAttribute cuLaunchKernel
-        cuLibraryGetKernel cuLibraryLoadData cuMemcpyDtoDAsync_v2 cuMemcpyDtoHAsync_v2
+        cuLibraryGetKernel cuLibraryLoadData cuMemAllocHost_v2 cuMemcpyDtoDAsync_v2 cuMemcpyDtoHAsync_v2
         cuMemcpyHtoDAsync_v2 cuMemsetD8Async cuStreamGetCtx cuStreamSynchronize
     }
 }
@@ -304,6 +304,18 @@ unsafe extern "C" fn cuLaunchKernel(
             status::LAUNCH_FAILED
         }
     }
+}
+
+/// Never freed.
+unsafe extern "C" fn cuMemAllocHost_v2(memory: *mut *mut c_void, bytes: usize) -> c_uint {
+    const PAGE: usize = 4096;
+    assert!(DEPTH.get() > 0, "page-locked memory in no context");
+    let layout = std::alloc::Layout::from_size_align(bytes.max(1), PAGE).expect("a size");
+    // SAFETY: at least a byte is asked for.
+    let made = unsafe { std::alloc::alloc(layout) };
+    assert!(!made.is_null(), "out of memory");
+    // SAFETY: the driver's contract.
+    unsafe { answer(status("cuMemAllocHost_v2", false), memory, made.cast()) }
 }
 
 unsafe fn copy(

@@ -112,6 +112,10 @@ int lapax_callback_held(int64_t number);
 /* The XLA_FFI_Handler * of the target's instantiate stage, or, for 0, of its execute stage. */
 const void *lapax_callback_handler(int instantiate);
 
+/* The XLA_FFI_Handler * of the execute stage on CUDA, which passes copies of the operands in the host's
+ * memory and waits for them; NULL where this build has none. */
+const void *lapax_callback_device_handler(void);
+
 /* ---- The CPU backend -----------------------------------------------------------------------------*/
 
 /* Those that are built in: a JSON array of {"name"}; of a LAPACK with "lapack" and "blas", the mapped
