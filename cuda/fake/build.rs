@@ -6,11 +6,15 @@ use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Names a folder of other kernels for the emulator, such as `mutants.py` makes.
+/// lapax's kernels.
+const KERNELS: &str = "../kernels";
+/// Those of the example of a user's own target.
+const EXAMPLE: &str = "../../examples/custom-target/kernels";
+/// Names a folder of other kernels in the place of lapax's, such as `mutants.py` makes.
 const FOLDER: &str = "LAPAX_EMULATED_KERNELS";
 
 fn main() {
-    for path in ["build.rs", "emulator", "symbols", "../kernels"] {
+    for path in ["build.rs", "emulator", "symbols", KERNELS, EXAMPLE] {
         println!("cargo:rerun-if-changed={path}");
     }
     println!("cargo:rerun-if-env-changed={FOLDER}");
@@ -27,8 +31,8 @@ fn kernels() {
     build.flag("-Wno-unknown-pragmas");
     let mut on_emulator = build.clone();
     on_emulator.flag("-include").flag("emulator.h").flag("-x").flag("c++");
-    let folder = others.map_or(PathBuf::from("../kernels"), PathBuf::from);
-    for file in files(&folder, "cu") {
+    let folder = others.map_or(PathBuf::from(KERNELS), PathBuf::from);
+    for file in files(&folder, "cu").into_iter().chain(files(Path::new(EXAMPLE), "cu")) {
         on_emulator.file(file);
     }
     on_emulator.link_lib_modifier("+whole-archive").compile("lapax_kernels");

@@ -1,5 +1,7 @@
 """RMS normalisation by custom calls in Rust, with its derivative, and checked against jax.numpy's.
 
+Runs on JAX's default device: on the CPU, or on an NVIDIA GPU where there was an nvcc for the build.
+
 cargo build --release -p custom-target
 python examples/custom-target/rms_norm.py target/release/libcustom_target.so
 """
@@ -17,8 +19,14 @@ import numpy as np
 
 def register(path: str) -> None:
     library = ctypes.CDLL(path)
+    load = jax.ffi.pycapsule(library.rms_norm_load)
     for name in ("rms_norm", "rms_norm_backward"):
-        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu")
+        execute, on_cuda = (
+            jax.ffi.pycapsule(getattr(library, name + suffix)) for suffix in ("", "_cuda")
+        )
+        jax.ffi.register_ffi_target(name, execute, platform="cpu")
+        stages = {"initialize": load, "execute": on_cuda}
+        jax.ffi.register_ffi_target(name, stages, platform="CUDA")
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))

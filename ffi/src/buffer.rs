@@ -97,7 +97,7 @@ impl<'f> AnyBuffer<'f> {
     }
 
     #[inline(always)]
-    fn extent<T: Element>(&self) -> Option<(*mut T, usize)> {
+    pub(crate) fn extent<T: Element>(&self) -> Option<(*mut T, usize)> {
         self.memory(element_count::<T, 0>(self.element_count()?, |_| 1)?)
     }
 

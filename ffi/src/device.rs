@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::mem::offset_of;
 use std::ptr::NonNull;
 
+use crate::buffer::AnyBuffer;
 use crate::context::Context;
 use crate::error::{Error, ErrorCode, destroy, struct_size, take};
 use crate::frame::Raw;
@@ -59,6 +60,20 @@ macro_rules! pointer {
 
 pointer!(Device, *const T);
 pointer!(DeviceMut, *mut T);
+
+impl<'f, T: Element> Device<'f, T> {
+    pub(crate) fn of(buffer: AnyBuffer<'f>) -> Option<Self> {
+        let (data, len) = buffer.extent::<T>()?;
+        Some(Device { data, len, borrow: PhantomData })
+    }
+}
+
+impl<'f, T: Element> DeviceMut<'f, T> {
+    pub(crate) fn of(buffer: AnyBuffer<'f>) -> Option<Self> {
+        let (data, len) = buffer.extent::<T>()?;
+        Some(DeviceMut { data, len, borrow: PhantomData })
+    }
+}
 
 impl<'f, T: Element, const R: usize> Raw<'f, T, R> {
     /// The elements of `batch` problems; `dims` as for [`Raw::slice`].

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use crate::buffer::{ANY_RANK, AnyBuffer, AnyBufferMut, Buffer, BufferMut, Rest, Token};
 use crate::data_type::{DataType, Element};
+use crate::device::{Device, DeviceMut};
 use crate::error::push_number;
 use crate::sys;
 
@@ -123,8 +124,8 @@ impl<'f> Operands<'f> {
 /// A type that decodes arguments of a call.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no argument of a call",
-    note = "arguments are Buffer<'f, T>, Buffer<'f, T, RANK>, AnyBuffer<'f>, Token<'f>, Option of \
-            these, and Rest<'f, AnyBuffer<'f>>"
+    note = "arguments are Buffer<'f, T>, Buffer<'f, T, RANK>, AnyBuffer<'f>, Device<'f, T>, Token<'f>, \
+            Option of these, and Rest<'f, AnyBuffer<'f>>"
 )]
 pub trait FromArg<'f>: Sized {
     /// How many arguments it takes.
@@ -143,8 +144,8 @@ pub trait FromArg<'f>: Sized {
 /// A type that decodes results of a call.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no result of a call",
-    note = "results are BufferMut<'f, T>, BufferMut<'f, T, RANK>, AnyBufferMut<'f>, Token<'f>, Option \
-            of these, and Rest<'f, AnyBufferMut<'f>>"
+    note = "results are BufferMut<'f, T>, BufferMut<'f, T, RANK>, AnyBufferMut<'f>, DeviceMut<'f, T>, \
+            Token<'f>, Option of these, and Rest<'f, AnyBufferMut<'f>>"
 )]
 pub trait FromRet<'f>: Sized {
     /// How many results it takes.
@@ -197,6 +198,38 @@ impl<'f> FromRet<'f> for AnyBufferMut<'f> {
 
     fn expected(text: &mut String) {
         text.push_str("a buffer");
+    }
+}
+
+impl<'f, T: Element> FromArg<'f> for Device<'f, T> {
+    #[inline(always)]
+    fn from_arg(args: &mut Operands<'f>) -> Option<Self> {
+        Device::of(args.buffer()?)
+    }
+
+    #[inline(always)]
+    fn address(&self) -> *const u8 {
+        self.as_ptr().cast()
+    }
+
+    fn expected(text: &mut String) {
+        describe_typed::<T, ANY_RANK>(text);
+    }
+}
+
+impl<'f, T: Element> FromRet<'f> for DeviceMut<'f, T> {
+    #[inline(always)]
+    fn from_ret(rets: &mut Operands<'f>) -> Option<Self> {
+        DeviceMut::of(rets.buffer()?)
+    }
+
+    #[inline(always)]
+    fn address(&self) -> *const u8 {
+        self.as_ptr().cast()
+    }
+
+    fn expected(text: &mut String) {
+        describe_typed::<T, ANY_RANK>(text);
     }
 }
 

@@ -1,4 +1,7 @@
-//! RMS normalisation, the example of JAX's own FFI tutorial, as two custom calls in Rust.
+//! RMS normalisation, the example of JAX's own FFI tutorial, as two custom calls in Rust; [`cuda`] has
+//! them for GPUs.
+
+pub mod cuda;
 
 use xla_ffi::{Buffer, BufferMut, Error, Pattern, Sizes};
 
@@ -11,8 +14,9 @@ xla_ffi::handler! {
         attrs { eps: f32 }
     } => {
         let RmsNorm { x, mut y, mut s, eps, .. } = call;
-        let (n, inverse) = rows(&x, &s)?;
+        let n = row_length(s.len(), &[x.len()])?;
         Pattern::like(&x).verify("y", &y, &mut Sizes::new())?;
+        let inverse = inverse(n);
         for ((x, y), s) in x.chunks(n).zip(y.chunks_mut(n)).zip(s.iter_mut()) {
             *s = 1.0 / (x.iter().map(|x| x * x).sum::<f32>() * inverse + eps).sqrt();
             y.iter_mut().zip(x).for_each(|(y, x)| *y = x * *s);
@@ -30,8 +34,8 @@ xla_ffi::handler! {
         attrs {}
     } => {
         let Backward { s, x, ct, mut ct_x, .. } = call;
-        let (n, inverse) = rows(&x, &s)?;
-        let mut sizes = Sizes::new();
+        let n = row_length(s.len(), &[x.len()])?;
+        let (inverse, mut sizes) = (inverse(n), Sizes::new());
         Pattern::like(&x).verify("ct", &ct, &mut sizes)?;
         Pattern::like(&x).verify("ct_x", &ct_x, &mut sizes)?;
         let rows = x.chunks(n).zip(ct.chunks(n)).zip(ct_x.chunks_mut(n)).zip(s.iter());
@@ -45,17 +49,19 @@ xla_ffi::handler! {
     }
 }
 
-/// The length of a row of x and its inverse; `s` has one element for each row.
-fn rows(x: &[f32], s: &[f32]) -> Result<(usize, f32), Error> {
-    let n = x.len().checked_div(s.len()).filter(|n| n * s.len() == x.len());
-    let n = n.filter(|n| *n > 0).ok_or_else(|| {
-        let (x, s) = (x.len(), s.len());
-        Error::invalid_argument(format!(
-            "expected s with one element for each row, got {s} for {x}"
-        ))
-    })?;
+/// The length of a row of operands of so many numbers, of which s has one for each row.
+fn row_length(rows: usize, lengths: &[usize]) -> Result<usize, Error> {
+    let n = lengths[0].checked_div(rows).unwrap_or(0);
+    if n > 0 && lengths.iter().all(|length| *length == n * rows) {
+        return Ok(n);
+    }
+    let text = format!("expected s with one element for each row, got {rows} for {lengths:?}");
+    Err(Error::invalid_argument(text))
+}
+
+fn inverse(n: usize) -> f32 {
     #[expect(clippy::cast_precision_loss, reason = "the length of a row, as the formula has it")]
-    Ok((n, 1.0 / n as f32))
+    return 1.0 / n as f32;
 }
 
 #[cfg(test)]
@@ -84,7 +90,7 @@ mod tests {
         let text = "rms_norm: attribute `eps`: expected f32, got nothing";
         assert_eq!(failure, Err(text.to_owned()));
         let failure = Host::new().execute(Some(rms_norm), &call.attr("eps", Attr::F32(0.0)));
-        let text = "rms_norm: expected s with one element for each row, got 3 for 4";
+        let text = "rms_norm: expected s with one element for each row, got 3 for [4]";
         assert_eq!(failure.map_err(|it| it.message), Err(text.to_owned()));
     }
 }

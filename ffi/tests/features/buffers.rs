@@ -4,7 +4,9 @@ use std::cell::Cell;
 
 use num_complex::Complex;
 use xla_ffi::fake::Call;
-use xla_ffi::{AnyBuffer, AnyBufferMut, Buffer, BufferMut, DataType, Pred, Rest, Token};
+use xla_ffi::{
+    AnyBuffer, AnyBufferMut, Buffer, BufferMut, DataType, Device, DeviceMut, Pred, Rest, Token,
+};
 
 use crate::{refusal, run};
 
@@ -235,4 +237,25 @@ fn element_types() {
     assert_eq!(widths.map(DataType::byte_width), [Some(1), Some(2), Some(4), Some(8), Some(16)]);
     assert_eq!(DataType::TOKEN.byte_width(), None);
     assert_eq!(DataType::from_code(999).byte_width(), None);
+}
+
+xla_ffi::handler! {
+    pub(crate) fn on_device(call: OnDevice<'f>, _context) in Execute {
+        args { x: Device<'f, f32>, empty: Device<'f, f32> }
+        rets { y: DeviceMut<'f, f32> }
+    } => {
+        assert_eq!((call.x.len(), call.empty.len(), call.y.len()), (6, 0, 6));
+        assert!(!call.x.as_ptr().is_null() && !call.y.as_ptr().is_null());
+        Ok(())
+    }
+}
+
+#[test]
+fn operands_of_a_device_are_addresses() {
+    let (x, mut y) = ([0.0_f32; 6], [0.0_f32; 6]);
+    let right = Call::new().arg(&[2, 3], &x).arg(&[0, 3], &x[..0]).ret(&[6], &mut y);
+    assert_eq!(run(on_device, &right), Ok(()));
+    let mut wrong = [0.0_f64; 6];
+    let call = Call::new().arg(&[2, 3], &x).arg(&[0, 3], &x[..0]).ret(&[6], &mut wrong);
+    assert_eq!(refusal(on_device, &call), "on_device: result 0 `y`: expected f32, got f64 [6]");
 }
