@@ -7,7 +7,6 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 use crate::data_type::{DataType, Element};
-use crate::error::push_number;
 use crate::frame::{dims, element_count};
 use crate::sys;
 
@@ -71,14 +70,14 @@ impl<'f> AnyBuffer<'f> {
     }
 
     /// Says what it is: `f64 [3, 3]`.
-    pub(crate) fn describe(&self, text: &mut String) {
-        self.dtype().describe(text);
-        text.push_str(" [");
+    pub(crate) fn describe(&self, text: &mut impl fmt::Write) -> fmt::Result {
+        self.dtype().describe(text)?;
+        text.write_str(" [")?;
         for (at, dim) in self.dims().iter().enumerate() {
-            text.push_str(if at == 0 { "" } else { ", " });
-            push_number(text, *dim);
+            text.write_str(if at == 0 { "" } else { ", " })?;
+            write!(text, "{dim}")?;
         }
-        text.push(']');
+        text.write_char(']')
     }
 
     /// Where it lies, in the memory of the platform that the call runs on.
@@ -163,7 +162,7 @@ impl<'f> AnyBufferMut<'f> {
 
 impl fmt::Display for AnyBuffer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.dtype(), self.dims())
+        self.describe(f)
     }
 }
 

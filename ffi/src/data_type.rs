@@ -4,7 +4,6 @@ use std::fmt;
 
 use num_complex::Complex;
 
-use crate::error::push_number;
 use crate::sys;
 
 /// An XLA element type, as it travels in the C API. Unknown codes are kept and shown as numbers.
@@ -104,13 +103,10 @@ impl DataType {
     }
 
     /// Says which it is.
-    pub(crate) fn describe(self, text: &mut String) {
+    pub(crate) fn describe(self, text: &mut impl fmt::Write) -> fmt::Result {
         match self.name() {
-            Some(name) => text.push_str(name),
-            None => {
-                text.push_str("XLA element type ");
-                push_number(text, self.0);
-            }
+            Some(name) => text.write_str(name),
+            None => write!(text, "XLA element type {}", self.0),
         }
     }
 
@@ -127,10 +123,7 @@ impl DataType {
 
 impl fmt::Display for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name() {
-            Some(name) => f.write_str(name),
-            None => write!(f, "XLA element type {}", self.0),
-        }
+        self.describe(f)
     }
 }
 
