@@ -12,7 +12,7 @@ __device__ __forceinline__ float sum(float x) {
 }  // namespace
 
 // y = x s with s = 1 / sqrt(mean(x^2) + eps).
-extern "C" __global__ void rms_norm(const float* x, float* y, float* s, long long n, float eps) {
+extern "C" __global__ void rms_norm_rows(const float* x, float* y, float* s, long long n, float eps) {
   const long long row = blockIdx.x * n;
   float squares = 0;
   for (long long i = threadIdx.x; i < n; i += 32) squares += x[row + i] * x[row + i];
@@ -20,10 +20,10 @@ extern "C" __global__ void rms_norm(const float* x, float* y, float* s, long lon
   for (long long i = threadIdx.x; i < n; i += 32) y[row + i] = x[row + i] * scale;
   if (threadIdx.x == 0) s[blockIdx.x] = scale;
 }
-KERNEL(rms_norm);
+KERNEL(rms_norm_rows);
 
 // The cotangent of x from that of y: s ct - s^3 x (x ct) / n.
-extern "C" __global__ void rms_norm_backward(const float* s, const float* x, const float* ct,
+extern "C" __global__ void rms_norm_backward_rows(const float* s, const float* x, const float* ct,
                                              float* ct_x, long long n) {
   const long long row = blockIdx.x * n;
   const float scale = s[blockIdx.x];
@@ -33,4 +33,4 @@ extern "C" __global__ void rms_norm_backward(const float* s, const float* x, con
   for (long long i = threadIdx.x; i < n; i += 32)
     ct_x[row + i] = scale * (ct[row + i] - scale * scale * x[row + i] * dot);
 }
-KERNEL(rms_norm_backward);
+KERNEL(rms_norm_backward_rows);
