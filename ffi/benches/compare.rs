@@ -99,6 +99,7 @@ impl Handler for SignedHandler {
     const NAME: &'static str = "signed";
     const SIGNATURES: &'static [&'static Signature] = &[Signed::SIGNATURE];
 
+    #[inline]
     fn call<'f>(frame: Frame<'f>, _: &Context<'f>) -> Outcome<'f> {
         let Some(call) = Signed::decode(frame) else { return Outcome::Mismatch };
         let numbers = call.name.len() + call.perm.len() + usize::from(call.mode);

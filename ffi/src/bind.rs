@@ -285,7 +285,7 @@ fn refused<'f, C: Bound<'f>>(frame: Frame<'f>) -> Error {
 #[inline(always)]
 pub unsafe fn enter<'f, C: Bound<'f>, R: Reply<'f>>(
     raw: *mut sys::XLA_FFI_CallFrame,
-    about: About,
+    about: &About,
     stage: ExecutionStage,
     body: impl FnOnce(C, &Context<'f>) -> Result<R, Error>,
 ) -> *mut sys::XLA_FFI_Error {
@@ -321,12 +321,12 @@ pub unsafe fn enter<'f, C: Bound<'f>, R: Reply<'f>>(
 /// As for [`enter`].
 pub unsafe fn enter_keeping<'f, C: Bound<'f>, S: HostType>(
     raw: *mut sys::XLA_FFI_CallFrame,
-    about: About,
+    about: &About,
     stage: ExecutionStage,
     body: impl FnOnce(C, &Context<'f>) -> Result<S, Error>,
 ) -> *mut sys::XLA_FFI_Error {
     let keep = |call, context: &Context<'f>| keep(context, body(call, context)?);
-    let about = About { state: Some(type_id::<S>), ..about };
+    let about = &About { state: Some(type_id::<S>), ..*about };
     // SAFETY: the caller's promise.
     unsafe { enter(raw, about, stage, keep) }
 }

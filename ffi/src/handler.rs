@@ -101,8 +101,8 @@ pub unsafe extern "C" fn initialize<H: Handler>(
     unsafe { failure::<H>(outcome.map(Outcome::Done), frame, api) }
 }
 
-const fn about<H: Handler>() -> About {
-    About { name: H::NAME, traits: H::TRAITS, state: None }
+const fn about<H: Handler>() -> &'static About {
+    &About { name: H::NAME, traits: H::TRAITS, state: None }
 }
 
 /// What a handler says of itself.
@@ -129,7 +129,7 @@ pub type TypeNumber = unsafe fn(*const sys::XLA_FFI_Api) -> Result<i64, Error>;
 pub(crate) unsafe fn open<'f>(
     frame: *mut sys::XLA_FFI_CallFrame,
     stage: sys::XLA_FFI_ExecutionStage,
-    about: About,
+    about: &About,
 ) -> (Result<Frame<'f>, *mut sys::XLA_FFI_Error>, *const sys::XLA_FFI_Api) {
     // SAFETY: the fields up to `api` are in every frame that was ever defined.
     let (size, extension, api) =
@@ -314,7 +314,7 @@ fn stage_error(expected: sys::XLA_FFI_ExecutionStage, got: sys::XLA_FFI_Executio
 pub(crate) unsafe fn answer_metadata(
     extension: *mut sys::XLA_FFI_Metadata_Extension,
     api: *const sys::XLA_FFI_Api,
-    about: About,
+    about: &About,
 ) -> *mut sys::XLA_FFI_Error {
     let (major, minor) = API_VERSION;
     // SAFETY: a non-null table starts with its version; the metadata is the host's to be filled,

@@ -184,9 +184,9 @@ macro_rules! handler {
         ) -> ::core::result::Result<impl $crate::HostType + use<$f>, $crate::Error> $body
     };
     (@enter [] $frame:ident) => {
-        unsafe { $crate::bind::enter($frame, ABOUT, STAGE, run) }
+        unsafe { $crate::bind::enter($frame, &ABOUT, STAGE, run) }
     };
     (@enter [keeping] $frame:ident) => {
-        unsafe { $crate::bind::enter_keeping($frame, ABOUT, STAGE, run) }
+        unsafe { $crate::bind::enter_keeping($frame, &ABOUT, STAGE, run) }
     };
 }

@@ -205,7 +205,7 @@ unsafe extern "C" fn learn(frame: *mut sys::XLA_FFI_CallFrame) -> *mut sys::XLA_
         let (extension, api) = ((*frame).extension_start, (*frame).api);
         if !extension.is_null() && (*extension).type_ == sys::XLA_FFI_Extension_Metadata {
             LEARNT.set(api);
-            let about = About { name: "xla-ffi", traits: 0, state: None };
+            let about = &About { name: "xla-ffi", traits: 0, state: None };
             return answer_metadata(extension.cast(), api, about);
         }
         let text = "this target is not to be called: it tells which function table the host has";
