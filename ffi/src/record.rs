@@ -167,7 +167,8 @@ impl<'c> Recorder<'c> {
         let [x, y, z] = [launch.grid, launch.block, launch.cluster.unwrap_or([0; 3])];
         let [grid, block, cluster] = [x, y, z].map(|[x, y, z]| sys::XLA_FFI_Dim3 { x, y, z });
         let dims = sys::XLA_FFI_LaunchDims { grid, block, cluster };
-        let (size, args) = (length("bytes of code", size)?, raw_args(args)?);
+        let (size, raw) = (length("bytes of code", size)?, raw_args(args)?);
+        let args = list(&raw)?;
         self.write(after, |recorder, after, count, command| {
             call!(
                 recorder,
@@ -179,7 +180,7 @@ impl<'c> Recorder<'c> {
                     dims,
                     launch.shared_memory,
                     i32::from(launch.early),
-                    &raw const *args.whole(),
+                    &raw const args,
                     after,
                     count,
                     command,
@@ -200,8 +201,9 @@ impl<'c> Recorder<'c> {
         command: Command<'c>,
         args: &[KernelArg<'_>],
     ) -> Result<(), Error> {
-        let args = raw_args(args)?;
-        call!(self, update_launch(command.command.as_ptr(), &raw const *args.whole()))
+        let raw = raw_args(args)?;
+        let args = list(&raw)?;
+        call!(self, update_launch(command.command.as_ptr(), &raw const args))
     }
 
     /// Writes a copy of so many bytes within the device's memory, after these commands.
@@ -309,19 +311,7 @@ impl<'c> Recorder<'c> {
 }
 
 /// Arguments of a kernel as the host takes them.
-struct RawArgs {
-    args: Vec<sys::XLA_FFI_KernelArg>,
-    whole: sys::XLA_FFI_KernelArgs,
-}
-
-impl RawArgs {
-    fn whole(&self) -> &sys::XLA_FFI_KernelArgs {
-        debug_assert!(std::ptr::eq(self.whole.args, self.args.as_ptr()));
-        &self.whole
-    }
-}
-
-fn raw_args(args: &[KernelArg<'_>]) -> Result<RawArgs, Error> {
+fn raw_args(args: &[KernelArg<'_>]) -> Result<Vec<sys::XLA_FFI_KernelArg>, Error> {
     let raw = |arg: &KernelArg<'_>| {
         let (address, size, kind) = match *arg {
             KernelArg::Address(address) => (address, 0, sys::XLA_FFI_KernelArgType_DevicePtr),
@@ -335,9 +325,13 @@ fn raw_args(args: &[KernelArg<'_>]) -> Result<RawArgs, Error> {
         let size = length("bytes of an argument", size)?;
         Ok(sys::XLA_FFI_KernelArg { arg_address: address, size, type_: kind })
     };
-    let args: Vec<_> = args.iter().map(raw).collect::<Result<_, _>>()?;
+    args.iter().map(raw).collect()
+}
+
+/// The same as one struct, which points to them.
+fn list(args: &[sys::XLA_FFI_KernelArg]) -> Result<sys::XLA_FFI_KernelArgs, Error> {
     let num_args = length("arguments", args.len())?;
-    Ok(RawArgs { whole: sys::XLA_FFI_KernelArgs { args: args.as_ptr(), num_args }, args })
+    Ok(sys::XLA_FFI_KernelArgs { args: args.as_ptr(), num_args })
 }
 
 fn length(what: &str, length: usize) -> Result<i64, Error> {

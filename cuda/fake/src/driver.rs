@@ -312,7 +312,7 @@ unsafe extern "C" fn cuMemAllocHost_v2(memory: *mut *mut c_void, bytes: usize) -
     assert!(DEPTH.get() > 0, "page-locked memory in no context");
     let layout = std::alloc::Layout::from_size_align(bytes.max(1), PAGE).expect("a size");
     // SAFETY: at least a byte is asked for.
-    let made = unsafe { std::alloc::alloc(layout) };
+    let made = unsafe { std::alloc::alloc_zeroed(layout) };
     assert!(!made.is_null(), "out of memory");
     // SAFETY: the driver's contract.
     unsafe { answer(status("cuMemAllocHost_v2", false), memory, made.cast()) }
