@@ -135,6 +135,7 @@ xla_ffi::host_type!(Held, "lapax.Callback");
 xla_ffi::handler! {
     /// Keeps the callback for the program.
     pub fn instantiate(call: Made<'f>, _context) in Instantiate keeping {
+        target TARGET;
         attrs { callback: i64 }
     } => {
         let known = functions().get(&call.callback).and_then(Weak::upgrade);
@@ -152,6 +153,7 @@ xla_ffi::handler! {
 xla_ffi::handler! {
     /// Calls it.
     pub fn execute(call: Called<'f>, context) in Execute {
+        target TARGET;
         args { args: Rest<'f, AnyBuffer<'f>> }
         rets { rets: Rest<'f, AnyBufferMut<'f>> }
         attrs { callback: i64 }

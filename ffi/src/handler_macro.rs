@@ -24,7 +24,9 @@
 /// `Initialize` that answers with state says `in Instantiate keeping`. A section that is left out
 /// stands for operands that are not looked at; an empty one for none. `all attrs: T;` takes all
 /// attributes as one [`Dictionary`](crate::Dictionary) or [`attribute!`](crate::attribute) struct.
-/// `traits FLAGS;` states what the handler promises to the host.
+/// `traits FLAGS;` states what the handler promises to the host. Errors begin with the function's name;
+/// where the target has another, or is registered under several, `target NAME;` as the first line says
+/// which.
 ///
 /// The body ends with `Ok(())`, `Ok(`[`Future`](crate::Future)`)`, the state, or an
 /// [`Error`](crate::Error). Results never share memory with arguments here; `signature!` has in-out
@@ -35,6 +37,7 @@ macro_rules! handler {
         $(#[$meta:meta])*
         $vis:vis fn $name:ident($call:ident: $bound:ident<$f:lifetime>, $context:tt)
             in $stage:ident $($keeping:ident)? {
+            $(target $target:expr;)?
             $(args { $($arg:ident: $arg_type:ty),* $(,)? })?
             $(rets { $($ret:ident: $ret_type:ty),* $(,)? })?
             $(attrs { $($attr:ident: $attr_type:ty),* $(,)? })?
@@ -160,7 +163,7 @@ macro_rules! handler {
             frame: *mut $crate::sys::XLA_FFI_CallFrame,
         ) -> *mut $crate::sys::XLA_FFI_Error {
             const ABOUT: $crate::bind::About = $crate::bind::About {
-                name: stringify!($name),
+                name: $crate::handler!(@target $name $($target)?),
                 traits: 0 $(| $traits)?,
                 state: ::core::option::Option::None,
             };
@@ -169,6 +172,8 @@ macro_rules! handler {
             $crate::handler!(@enter [$($keeping)?] frame)
         }
     };
+    (@target $name:ident) => { stringify!($name) };
+    (@target $name:ident $target:expr) => { $target };
     (@body [] $f:lifetime $call:ident $bound:ident $context:tt $body:block) => {
         #[inline(always)]
         fn run<$f>(

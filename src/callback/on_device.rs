@@ -6,12 +6,13 @@ use std::ffi::c_void;
 use xla_ffi::sys::XLA_FFI_Buffer;
 use xla_ffi::{AnyBuffer, AnyBufferMut, Context, Error, Rest};
 
-use super::{Function, Held};
+use super::{Function, Held, TARGET};
 use crate::ops::cuda::with_gpu;
 
 xla_ffi::handler! {
     /// Calls it with copies of the operands.
     pub fn execute_on_device(call: CalledOnDevice<'f>, context) in Execute {
+        target TARGET;
         args { args: Rest<'f, AnyBuffer<'f>> }
         rets { rets: Rest<'f, AnyBufferMut<'f>> }
         attrs { callback: i64 }

@@ -194,7 +194,7 @@ fn a_callback_gets_copies_of_what_is_on_the_device() {
         (y, count) = ([0.0; 3], [0]);
     }
     let refused = run(&[-1.0], &mut y[..1], &mut count).unwrap_err();
-    assert_eq!(refused.message, "execute_on_device: negative");
+    assert_eq!(refused.message, "lapax_host_callback: negative");
     assert_eq!((y, count), ([0.0; 3], [0]), "nothing is copied back");
     {
         let seen = seen.lock().unwrap();

@@ -44,7 +44,7 @@ fn a_closure_lives_as_long_as_its_program() {
     let failed = run(&host, number, &[1.0, 2.0, 3.0]).unwrap_err();
     assert_eq!(
         (failed.code, &*failed.message),
-        (ErrorCode::OutOfRange as u32, "execute: too long")
+        (ErrorCode::OutOfRange as u32, "lapax_host_callback: too long")
     );
     end_program();
     assert!(!Callback::is_held(number));
@@ -103,7 +103,7 @@ fn a_c_function_is_given_back_when_nobody_holds_it() {
     assert_eq!((lapax_callback_held(number), DROPS.load(SeqCst)), (1, 0));
     assert_eq!(run(&host, number, &[1.0, 2.0]).unwrap(), [2.0, 4.0]);
     let failed = run(&host, number, &[0.0; 3]).unwrap_err();
-    assert_eq!(failed.message, "execute: the callback failed: too long");
+    assert_eq!(failed.message, "lapax_host_callback: the callback failed: too long");
     end_program();
     assert_eq!((lapax_callback_held(number), DROPS.load(SeqCst)), (0, 1));
     // SAFETY: a null function is no function.

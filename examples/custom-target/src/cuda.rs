@@ -13,6 +13,7 @@ xla_ffi::handler! {
     /// [`rms_norm`](crate::rms_norm) on a GPU.
     #[unsafe(no_mangle)]
     pub fn rms_norm_cuda(call: RmsNorm<'f>, context) in Execute {
+        target "rms_norm";
         args { x: Device<'f, f32> }
         rets { y: DeviceMut<'f, f32>, s: DeviceMut<'f, f32> }
         attrs { eps: f32 }
@@ -31,6 +32,7 @@ xla_ffi::handler! {
     /// [`rms_norm_backward`](crate::rms_norm_backward) on a GPU.
     #[unsafe(no_mangle)]
     pub fn rms_norm_backward_cuda(call: Backward<'f>, context) in Execute {
+        target "rms_norm_backward";
         args { s: Device<'f, f32>, x: Device<'f, f32>, ct: Device<'f, f32> }
         rets { ct_x: DeviceMut<'f, f32> }
         attrs {}

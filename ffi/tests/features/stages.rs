@@ -125,6 +125,18 @@ fn a_state_that_cannot_be_kept_is_dropped() {
 }
 
 #[test]
+fn errors_begin_with_the_target() {
+    xla_ffi::handler! {
+        fn of_another_name(_call: OfAnotherName<'f>, _context) in Execute {
+            target "a_target";
+            attrs { factor: i64 }
+        } => { Ok(()) }
+    }
+    let refused = Host::new().execute(Some(of_another_name), &Call::new()).unwrap_err();
+    assert_eq!(refused.message, "a_target: attribute `factor`: expected i64, got nothing");
+}
+
+#[test]
 fn errors_of_the_instantiate_stage_and_missing_state() {
     let host = Host::new();
     let wrong = call(ExecutionStage::Instantiate).attr("factor", Attr::I64(-1));
