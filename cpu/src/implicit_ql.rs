@@ -158,7 +158,7 @@ mod tests {
     use pulp::Arch;
 
     use super::*;
-    use crate::divide_and_conquer::is_eigensystem;
+    use crate::eigensystem::is_eigensystem;
     use crate::rotations::set_identity;
 
     fn decompose(d: &[f64], e: &[f64]) -> Result<Vec<f64>, usize> {

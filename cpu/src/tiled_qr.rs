@@ -184,14 +184,26 @@ pub(crate) fn multiply_tiled<T: Scalar>(
     let c = MatMut::from_column_major_slice_mut(c, m, n);
     // Rows of C on the left of Q are the columns of its transpose.
     let c = if side == Side::Left { c } else { c.transpose_mut() };
-    let strips = strips(c, WIDTH);
-    let tau: Vec<_> = q.tau.chunks(WIDTH).collect();
+    let v = MatRef::from_column_major_slice(q.a, q.r, q.tau.len());
+    multiply_strips(side, q.factor, q.last_first(side), (v, q.tau), strips(c, WIDTH), threads);
+}
+
+/// The same for the reflectors whose tails are below the diagonal of `v`, and strips of C or of its
+/// transpose.
+pub(crate) fn multiply_strips<T: Scalar>(
+    side: Side,
+    factor: Factor,
+    last_first: bool,
+    (v, tau): (MatRef<'_, T>, &[T]),
+    strips: Vec<Mutex<MatMut<'_, T>>>,
+    threads: &dyn Threads,
+) {
+    let tau: Vec<_> = tau.chunks(WIDTH).collect();
     let (count, blocks) = (strips.len(), slots(tau.len()));
     run_tasks(threads, count, blocks.len() + count, blocks.len(), |task, stages| {
         if task < blocks.len() {
             let row = task * WIDTH;
-            let v = MatRef::from_column_major_slice(q.a, q.r, q.tau.len());
-            let v = v.submatrix(row, row, q.r - row, tau[task].len());
+            let v = v.submatrix(row, row, v.nrows() - row, tau[task].len());
             put(&blocks[task], Some(Shared::new(v, tau[task])));
             stages.advance(task);
             return;
@@ -200,17 +212,17 @@ pub(crate) fn multiply_tiled<T: Scalar>(
         let mut strip = strip.lock().unwrap_or_else(PoisonError::into_inner);
         let mut work = work(strip.ncols());
         for step in 0..blocks.len() {
-            let block = if q.last_first(side) { blocks.len() - 1 - step } else { step };
+            let block = if last_first { blocks.len() - 1 - step } else { step };
             if !stages.wait(block, 1) {
                 return;
             }
             let Some(shared) = get(&blocks[block]) else { continue };
             let row = block * WIDTH;
-            let c = strip.as_mut().subrows_mut(row, q.r - row);
+            let c = strip.as_mut().subrows_mut(row, v.nrows() - row);
             let mut block = shared.block(&mut work);
             match side {
-                Side::Left => block.apply_left(q.factor, c),
-                Side::Right => block.apply_right(q.factor, c.transpose_mut()),
+                Side::Left => block.apply_left(factor, c),
+                Side::Right => block.apply_right(factor, c.transpose_mut()),
             }
         }
     });
