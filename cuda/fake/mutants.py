@@ -3,7 +3,8 @@
     python cuda/fake/mutants.py [--only FILE]
 
 Builds and runs the kernels' tests for each of MUTANTS with kernels that differ in it, and where
-these pass the sanitizers; the working tree is not touched. Exits with 1 where none notices.
+these pass the sanitizers on the kernels of its file; the working tree is not touched. Exits with 1
+where none notices.
 CARGO_TEST has arguments for cargo.
 """
 
@@ -126,14 +127,17 @@ def noticed(mutant: Mutant | None) -> bool:
         build = subprocess.run([*command, "--no-run"], env=environment, capture_output=True)
         if build.returncode:
             raise SystemExit(f"{mutant} does not compile:\n{build.stderr.decode()}")
-        checks = [[*command, "--", *tests], *([SANITIZED, kind] for kind in ("address", "thread"))]
-        return any(fails(check, environment) for check in checks)
+        file = [mutant.file] if mutant else []
+        checks = [[*command, "--", *tests]]
+        checks += [[SANITIZED, kind, *file] for kind in ("address", "thread")]
+        limit = SECONDS if mutant else None
+        return any(fails(check, environment, limit) for check in checks)
 
 
-def fails(command: Sequence[str], environment: Mapping[str, str]) -> bool:
-    """Whether a command fails or does not end."""
+def fails(command: Sequence[str], environment: Mapping[str, str], limit: int | None) -> bool:
+    """Whether a command fails or does not end, within seconds if there is a limit."""
     try:
-        run = subprocess.run(command, env=environment, capture_output=True, timeout=SECONDS)
+        run = subprocess.run(command, env=environment, capture_output=True, timeout=limit)
     except subprocess.TimeoutExpired:
         return True
     return run.returncode != 0

@@ -9,12 +9,17 @@
 
 extern "C" int emulator_launch(const char*, const unsigned*, const unsigned*, size_t, void**, unsigned,
                                char*, size_t);
+extern "C" int emulator_has(const char*);
 
 static std::mt19937 generator(1);
-static int failures = 0;
+static int failures = 0, launches = 0;
+// Whether kernels that are not there are left out.
+static bool those_there = false;
 
 template <class... A>
 void launch(const std::string& name, unsigned x, unsigned y, size_t shared, unsigned seed, A... values) {
+  if (those_there && !emulator_has(name.c_str())) return;
+  launches++;
   void* arguments[] = {&values...};
   const unsigned blocks[3] = {name == "add_up" ? 1u : 2u, 1, 1}, threads[3] = {x, y, 1};
   char error[512];
@@ -138,7 +143,8 @@ static void permutations(int n, int kind, unsigned seed) {
   launch("narrow", 64, 1, 0, seed, wide.data(), permutation.data(), BATCH * n);
 }
 
-int main() {
+int main(int count, char**) {
+  those_there = count > 1;
   all<float>("_f32", 1);
   all<double>("_f64", 1);
   all<float>("_c64", 2);
@@ -146,6 +152,7 @@ int main() {
   for (unsigned seed = 0; seed < 3; seed++)
     for (int n : {1, 7, 32, 33, 100, 300})
       for (int kind : {0, 1}) permutations(n, kind, seed);
-  printf("%s\n", failures ? "failed" : "clean");
-  return failures != 0;
+  const bool clean = launches > 0 && failures == 0;
+  printf("%s\n", clean ? "clean" : "failed");
+  return clean ? 0 : 1;
 }
