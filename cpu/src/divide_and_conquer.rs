@@ -14,7 +14,7 @@ use num_complex::Complex;
 
 use crate::Scalar;
 
-/// The order from which a problem is worth dividing, and what is not divided takes more steps to get
+/// The order from which a problem is worth dividing; what is not divided also takes fewer steps to get
 /// there.
 pub(crate) const SVD_ORDER: usize = 64;
 /// LAPACK's own tests accept 30 times n·ε·‖A‖; what exceeds this is computed anew.
@@ -144,11 +144,11 @@ pub(crate) fn sign<R: Real>(i: usize) -> R {
 
 #[cfg(test)]
 #[allow(clippy::cast_precision_loss, reason = "sizes here are small")]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Numbers that look random, in [-1, 1).
-    fn random(seed: usize) -> impl Iterator<Item = f64> {
+    pub(crate) fn random(seed: usize) -> impl Iterator<Item = f64> {
         let mut state = seed as u64;
         std::iter::repeat_with(move || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

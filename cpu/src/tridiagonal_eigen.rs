@@ -123,7 +123,6 @@ pub(crate) fn decompose<R: Real + Scalar>(
     let n = d.len();
     z.fill(R::ZERO);
     let problem = Problem { d, e, z, rows: n, row: 0 };
-    let threads = if n < SHARED_ORDER { &Serial } else { threads };
     if !divide(problem, scratch.work(), threads, arch) {
         return false;
     }
@@ -187,18 +186,14 @@ fn divide<R: Real + Scalar>(
     }
     let (first, second) = problem.split_at(half);
     let (first_work, second_work) = work.split_at(half);
-    let halves = if threads.count() > 1 && n >= SHARED_ORDER {
-        // While there are more threads than halves, they share those, too.
-        if threads.count() > 2 && half >= SHARED_ORDER {
-            divide(first, first_work, threads, arch) && divide(second, second_work, threads, arch)
-        } else {
-            let halves = [(first, first_work), (second, second_work)];
-            each(threads, halves, |(half, work)| divide(half, work, &Serial, arch))
-        }
+    let threads = if n < SHARED_ORDER { &Serial } else { threads };
+    // While there are more threads than halves, they share those, too.
+    let halves = if threads.count() > 2 && half >= SHARED_ORDER {
+        divide(first, first_work, threads, arch) && divide(second, second_work, threads, arch)
     } else {
-        divide(first, first_work, &Serial, arch) && divide(second, second_work, &Serial, arch)
+        let halves = [(first, first_work), (second, second_work)];
+        each(threads, halves, |(half, work)| divide(half, work, &Serial, arch))
     };
-    let threads = if n >= SHARED_ORDER { threads } else { &Serial };
     halves && merge(problem, coupling, work, threads, arch)
 }
 
@@ -480,16 +475,8 @@ mod tests {
     use lapax_core::Spawned;
 
     use super::*;
+    use crate::divide_and_conquer::tests::random;
     use crate::eigensystem::is_eigensystem;
-
-    /// Numbers that look random, in [-1, 1).
-    fn random(seed: usize) -> impl Iterator<Item = f64> {
-        let mut state = seed as u64;
-        std::iter::repeat_with(move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 40) as f64 / (1_u64 << 23) as f64 - 1.0
-        })
-    }
 
     /// Matrices of order n that deflate not at all, in part, and as a whole.
     fn matrices(n: usize) -> Vec<(Vec<f64>, Vec<f64>)> {
