@@ -17,9 +17,7 @@ use lapax_cpu::schur::{Eigenvalues, gees};
 use lapax_cpu::svd::{Svd, gesdd};
 use lapax_cpu::triangular::trsm;
 use lapax_cpu::tridiagonal::tridiagonal_solve;
-use lapax_cpu::{
-    Diag, DivideAndConquer, InOut, Scalar, Serial, Side, SingularVectors, Trans, Uplo, Vectors,
-};
+use lapax_cpu::{Diag, InOut, Scalar, Serial, Side, SingularVectors, Trans, Uplo, Vectors};
 use num_complex::Complex;
 
 /// Orders.
@@ -149,7 +147,7 @@ kernel!(qr_rows, |T: Scalar, bencher, n, batch| {
 });
 
 /// The symmetric eigenproblem, with and without vectors.
-fn symmetric<T: DivideAndConquer>(bencher: divan::Bencher<'_, '_>, n: usize, vectors: Vectors) {
+fn symmetric<T: Scalar<Real: Scalar>>(bencher: divan::Bencher<'_, '_>, n: usize, vectors: Vectors) {
     let batch = count::<T>(n);
     let a = random::<T>(n, n, batch);
     let (mut v, mut w) = (a.clone(), vec![T::Real::ZERO; n * batch]);
@@ -161,17 +159,17 @@ fn symmetric<T: DivideAndConquer>(bencher: divan::Bencher<'_, '_>, n: usize, vec
 }
 
 #[divan::bench(types = [f32, f64, Complex<f32>, Complex<f64>], args = SIZES)]
-fn syevd_vectors<T: DivideAndConquer>(bencher: Bencher<'_, '_>, n: usize) {
+fn syevd_vectors<T: Scalar<Real: Scalar>>(bencher: Bencher<'_, '_>, n: usize) {
     symmetric::<T>(bencher, n, Vectors::Wanted);
 }
 
 #[divan::bench(types = [f32, f64, Complex<f32>, Complex<f64>], args = SIZES)]
-fn syevd_values<T: DivideAndConquer>(bencher: Bencher<'_, '_>, n: usize) {
+fn syevd_values<T: Scalar<Real: Scalar>>(bencher: Bencher<'_, '_>, n: usize) {
     symmetric::<T>(bencher, n, Vectors::None);
 }
 
 /// The singular value decomposition, with and without vectors.
-fn singular<T: DivideAndConquer>(
+fn singular<T: Scalar<Real: Scalar>>(
     bencher: divan::Bencher<'_, '_>,
     n: usize,
     vectors: SingularVectors,
@@ -188,12 +186,12 @@ fn singular<T: DivideAndConquer>(
 }
 
 #[divan::bench(types = [f32, f64, Complex<f32>, Complex<f64>], args = SIZES)]
-fn gesdd_vectors<T: DivideAndConquer>(bencher: Bencher<'_, '_>, n: usize) {
+fn gesdd_vectors<T: Scalar<Real: Scalar>>(bencher: Bencher<'_, '_>, n: usize) {
     singular::<T>(bencher, n, SingularVectors::Thin);
 }
 
 #[divan::bench(types = [f32, f64, Complex<f32>, Complex<f64>], args = SIZES)]
-fn gesdd_values<T: DivideAndConquer>(bencher: Bencher<'_, '_>, n: usize) {
+fn gesdd_values<T: Scalar<Real: Scalar>>(bencher: Bencher<'_, '_>, n: usize) {
     singular::<T>(bencher, n, SingularVectors::None);
 }
 

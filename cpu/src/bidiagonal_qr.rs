@@ -115,10 +115,19 @@ fn negligible<R: Real>(d: &[R], e: &[R], k: usize) -> bool {
 }
 
 /// The smaller singular value of the trailing 2×2 block; `None` where it would be lost in the square
-/// of d(0), or is zero: a step without shift is then as fast, and accurate for small values too.
+/// of d(0), or is zero: a step without shift is then as fast, and accurate for small values too. `None`,
+/// too, where an element of the diagonal is nothing beside another: a step with shift goes no further, and
+/// one without makes the last e zero.
 #[inline(always)]
 fn shift<R: Real>(d: &[R], e: &[R]) -> Option<R> {
     let last = e.len();
+    let (least, most) = d.iter().fold((R::MAX, R::ZERO), |(least, most), d| {
+        let size = d.abs();
+        (if size < least { size } else { least }, if size > most { size } else { most })
+    });
+    if least <= R::EPSILON * most {
+        return None;
+    }
     let (f, g, h) = (d[last - 1].abs(), e[last - 1].abs(), d[last].abs());
     let (small, large) = if f < h { (f, h) } else { (h, f) };
     if small == R::ZERO {
@@ -208,6 +217,7 @@ mod tests {
     use pulp::Arch;
 
     use super::*;
+    use crate::trial::tests::random;
 
     /// One large and many almost equal values, on which steps go round in circles that never come
     /// within one rounding of zero.
@@ -230,5 +240,29 @@ mod tests {
         assert_eq!(Arch::new().dispatch(steps), Ok(()));
         let sum: f64 = d.iter().map(|d| d * d).sum();
         assert!((sum - squares).abs() < 1e-14, "{sum} is not {squares}");
+    }
+
+    /// A zero on the diagonal, past which no shift comes; the matrix is singular then, and the least
+    /// singular value zero.
+    #[test]
+    fn singular_matrices_converge() {
+        for n in [2, 5, 10, 40] {
+            for (seed, tiny) in [0.0, 1e-300, 1e-30, 1e-20, 1e-17].into_iter().enumerate() {
+                for at in 0..n {
+                    let mut d: Vec<f64> = random(seed).take(n).collect();
+                    let mut e: Vec<f64> = random(n + at).take(n - 1).collect();
+                    d[at] = tiny;
+                    let squares: f64 = d.iter().chain(&e).map(|x| x * x).sum();
+                    let rotations = &mut vec![Pair::none(); n];
+                    let (d, e) = (&mut d[..], &mut e[..]);
+                    let steps = BidiagonalQr { d: &mut *d, e, vectors: None, rotations, steps: 6 };
+                    let outcome = Arch::new().dispatch(steps);
+                    assert_eq!(outcome, Ok(()), "n = {n}, {tiny} in row {at}");
+                    let sum: f64 = d.iter().map(|d| d * d).sum();
+                    assert!((sum - squares).abs() < 1e-13 * squares, "{sum} is not {squares}");
+                    assert!(d[n - 1] < 1e-14, "{} is not zero", d[n - 1]);
+                }
+            }
+        }
     }
 }

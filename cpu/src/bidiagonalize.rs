@@ -5,15 +5,18 @@
 //! within a panel the matrix is A − U·Yᴴ − X·Vᴴ, where U and V hold the reflectors' vectors.
 
 use faer::{Accum, Conj, MatMut, MatRef};
+use lapax_core::{Real as _, Scalar as _};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::Scalar;
-use crate::columns::{add_product, adjoint_product, row_adjoint, sub_product};
+use crate::columns::{
+    TOGETHER, add_product, adjoint_product, dots, row_adjoint, sub_columns, sub_product,
+};
 use crate::householder::{Reflector, dot, reflector};
 use crate::simd::sub_scaled;
 
 /// Columns and rows that are reduced before the rest is updated.
-const PANEL: usize = 32;
+const PANEL: usize = 16;
 
 /// B's two diagonals and the factors of the reflectors.
 #[derive(Debug)]
@@ -129,36 +132,43 @@ impl<T: Scalar> WithSimd for Panel<'_, '_, T> {
                 return;
             }
 
-            // y = tau·(A − U·Yᴴ − X·Vᴴ)ᴴ·u.
-            let y = &mut y[col..n];
-            adjoint_product::<S, T>(y, rest, m, j, u);
+            // y = tau·(A − U·Yᴴ − X·Vᴴ)ᴴ·u, and the adjoint of row j of A − U·Yᴴ − X·Vᴴ with this u and y in
+            // it, of which first what the known ones make.
+            let (y, row) = (&mut y[col..n], &mut row[..n - col]);
+            y.fill(T::ZERO);
+            row.fill(T::ZERO);
             for (known_x, known_y, m, n) in pairs {
                 let factors = &mut factors[..i];
                 adjoint_product::<S, T>(factors, known_x, m, j, u);
-                sub_product::<S, T>(y, known_y, n, col, factors);
+                add_product::<S, T>(y, known_y, n, col, factors);
+                let factors = row_adjoint(factors, known_x, m, j);
+                add_product::<S, T>(row, known_y, n, col, factors);
             }
-            y.iter_mut().for_each(|y| *y *= tau);
-
-            // The adjoint of row j of A − U·Yᴴ − X·Vᴴ, this u and y included, and its reflector.
-            let row = &mut row[..n - col];
-            for (r, (a, &y)) in row.iter_mut().zip(rest.chunks_exact(m).zip(&*y)) {
-                *r = a[j].conj() - y;
-            }
-            for (x, y, m, n) in pairs {
-                let factors = row_adjoint(&mut factors[..i], x, m, j);
-                sub_product::<S, T>(row, y, n, col, factors);
-            }
+            let x = &mut x[col..m];
+            both_products::<S, T>((rest, m, j), (tau, u), y, row, x);
             let Some((head, tail)) = row.split_first_mut() else { return };
-            let Reflector { beta, tau } = reflector::<S, T>(*head, tail);
+            let alpha = *head;
+            let Reflector { beta, tau } = reflector::<S, T>(alpha, tail);
             (b.e[j], b.tau_p[j], *head) = (beta, tau, T::ONE);
             v[..col].fill(T::ZERO);
             v[col..n].copy_from_slice(row);
             let v = &v[col..n];
 
-            // x = tau·(A − U·Yᴴ − X·Vᴴ)·v, this u and y included.
-            let x = &mut x[col..m];
-            x.fill(T::ZERO);
-            add_product::<S, T>(x, rest, m, col, v);
+            // x = tau·(A − U·Yᴴ − X·Vᴴ)·v, with this u and y in it; v is the row less beta in its head, over
+            // alpha − beta.
+            if tau == T::ZERO {
+                x.fill(T::ZERO);
+                continue;
+            }
+            let square = beta * beta;
+            if square >= T::Real::SAFE_MIN && square <= T::Real::ONE / T::Real::SAFE_MIN {
+                let factor = T::ONE.divide(alpha - T::from_real(beta));
+                sub_scaled::<S, T>(x, T::from_real(beta), &rest[col..m]);
+                x.iter_mut().for_each(|x| *x *= factor);
+            } else {
+                x.fill(T::ZERO);
+                add_product::<S, T>(x, rest, m, col, v);
+            }
             for (known_x, known_y, m, n) in pairs {
                 let factors = &mut factors[..i];
                 adjoint_product::<S, T>(factors, known_y, n, col, v);
@@ -167,5 +177,39 @@ impl<T: Scalar> WithSimd for Panel<'_, '_, T> {
             sub_scaled::<S, T>(x, dot::<S, T>(y, v), &u[1..]);
             x.iter_mut().for_each(|x| *x *= tau);
         }
+    }
+}
+
+/// For each column a of the rest, from row `row` on: y ← tau·(aᴴ·u − y) and r ← conj(a₀) − y − r; x is
+/// the sum of all r·a below row `row`. One pass, in which a column is near when it is read again: Howell,
+/// Demmel, Fulton, Hammarling and Marmol, "Cache efficient bidiagonalization using BLAS 2.5 operators"
+/// (ACM Trans. Math. Softw. 34, 2008).
+#[inline(always)]
+fn both_products<S: Simd, T: Scalar>(
+    (rest, ld, row): (&[T], usize, usize),
+    (tau, u): (T, &[T]),
+    y: &mut [T],
+    r: &mut [T],
+    x: &mut [T],
+) {
+    x.fill(T::ZERO);
+    let next = |y: &mut T, r: &mut T, head: T, sum: T| {
+        *y = tau * (sum - *y);
+        *r = head.conj() - *y - *r;
+    };
+    let mut columns = rest.chunks_exact(ld).map(|column| &column[row..row + u.len()]);
+    let (y_fours, y_rest) = y.as_chunks_mut::<TOGETHER>();
+    let (r_fours, r_rest) = r.as_chunks_mut::<TOGETHER>();
+    for (y, r) in y_fours.iter_mut().zip(r_fours) {
+        let four: [&[T]; TOGETHER] = std::array::from_fn(|_| columns.next().unwrap_or_default());
+        let sums = dots::<S, T>(four, u);
+        for (c, sum) in sums.into_iter().enumerate() {
+            next(&mut y[c], &mut r[c], four[c][0], sum);
+        }
+        sub_columns::<S, T>(x, r.map(|r| -r), four.map(|column| &column[1..]));
+    }
+    for ((y, r), column) in y_rest.iter_mut().zip(r_rest).zip(columns) {
+        next(y, r, column[0], dot::<S, T>(column, u));
+        sub_scaled::<S, T>(x, -*r, &column[1..]);
     }
 }

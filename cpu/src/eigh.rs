@@ -9,17 +9,17 @@ use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::columns::reflect_columns;
-use crate::divide_and_conquer::DivideAndConquer;
-use crate::eigensystem::is_eigensystem;
 use crate::householder::{BlockScratch, Factor};
 use crate::implicit_ql::{ImplicitQl, STEPS};
 use crate::lanes::{self, for_each_group};
+use crate::merge::{self, SHARED_ORDER};
 use crate::normal_range::{largest_part, power_near_reciprocal};
 use crate::rotations::{Rotation, set_identity};
 use crate::scalar::nanoseconds;
 use crate::tiled_qr::multiply_strips;
+use crate::trial::is_eigensystem;
 use crate::triangular::strips;
-use crate::tridiagonal_eigen::{self, SHARED_ORDER};
+use crate::tridiagonal_eigen;
 use crate::tridiagonalize::{self, triangle, tridiagonalize};
 use crate::{Error, InOut, Scalar, Side, Threads, Uplo, Vectors};
 
@@ -55,7 +55,7 @@ const LANES_ORDER: usize = 32;
 /// dimensions say.
 #[allow(clippy::too_many_arguments, reason = "LAPACK's arguments, less the leading dimensions")]
 #[per_scalar]
-pub fn syevd<T: DivideAndConquer>(
+pub fn syevd<T: Scalar<Real: Scalar>>(
     job: Vectors,
     uplo: Uplo,
     batch: usize,
@@ -102,7 +102,7 @@ pub fn syevd<T: DivideAndConquer>(
 }
 
 /// What decompositions of matrices of one order reuse.
-struct Scratch<T: DivideAndConquer> {
+struct Scratch<T: Scalar<Real: Scalar>> {
     e: Vec<T::Real>,
     tau: Vec<T>,
     tridiagonalize: tridiagonalize::Scratch<T>,
@@ -113,7 +113,7 @@ struct Scratch<T: DivideAndConquer> {
 }
 
 /// What eigenvectors take besides.
-struct VectorScratch<T: DivideAndConquer> {
+struct VectorScratch<T: Scalar<Real: Scalar>> {
     /// The eigenvectors of T.
     z: Vec<T::Real>,
     /// A copy of T's diagonal, of what is beside it, and sums.
@@ -121,10 +121,10 @@ struct VectorScratch<T: DivideAndConquer> {
     /// A copy of the reflectors.
     q: Vec<T>,
     block: BlockScratch<T>,
-    divide: Option<tridiagonal_eigen::Scratch<T::Real>>,
+    divide: Option<merge::Scratch<T::Real>>,
 }
 
-impl<T: DivideAndConquer> Scratch<T> {
+impl<T: Scalar<Real: Scalar>> Scratch<T> {
     /// For matrices of order n.
     fn new(job: Vectors, n: usize) -> Self {
         let zero = T::Real::ZERO;
@@ -137,7 +137,7 @@ impl<T: DivideAndConquer> Scratch<T> {
             } else {
                 BlockScratch::new(n, BLOCK, n)
             },
-            divide: (n >= DIVIDED).then(|| tridiagonal_eigen::Scratch::new(n)),
+            divide: (n >= DIVIDED).then(|| merge::Scratch::new(n, STEPS)),
         };
         Self {
             e: vec![zero; n.saturating_sub(1)],
@@ -151,7 +151,7 @@ impl<T: DivideAndConquer> Scratch<T> {
 }
 
 /// Decomposes one matrix, on threads where it is the only one and not small; returns its `info`.
-fn decompose<T: DivideAndConquer>(
+fn decompose<T: Scalar<Real: Scalar>>(
     uplo: Uplo,
     (a, w): (&mut [T], &mut [T::Real]),
     scratch: &mut Scratch<T>,
@@ -187,7 +187,7 @@ fn decompose<T: DivideAndConquer>(
 }
 
 /// T = Z·diag(d)·Zᵀ: by divide and conquer where T is large, by QL steps otherwise or if that failed.
-fn eigenvectors<T: DivideAndConquer>(
+fn eigenvectors<T: Scalar<Real: Scalar>>(
     (d, e): (&mut [T::Real], &mut [T::Real]),
     scratch: &mut VectorScratch<T>,
     (rotations, steps): (&mut [Rotation<T::Real>], usize),
@@ -215,7 +215,7 @@ fn eigenvectors<T: DivideAndConquer>(
 }
 
 /// V = Q·Z over the reflectors in `a` that make Q.
-fn multiply_by_q<T: DivideAndConquer>(
+fn multiply_by_q<T: Scalar<Real: Scalar>>(
     a: &mut [T],
     tau: &[T],
     scratch: &mut VectorScratch<T>,

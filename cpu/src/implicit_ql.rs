@@ -158,8 +158,8 @@ mod tests {
     use pulp::Arch;
 
     use super::*;
-    use crate::eigensystem::is_eigensystem;
     use crate::rotations::set_identity;
+    use crate::trial::is_eigensystem;
 
     fn decompose(d: &[f64], e: &[f64]) -> Result<Vec<f64>, usize> {
         let n = d.len();

@@ -8,14 +8,13 @@
 
 mod balance;
 mod bidiagonal_qr;
+mod bidiagonal_svd;
 mod bidiagonalize;
 pub mod cholesky;
 mod columns;
 mod deflation;
 pub mod determinant;
-mod divide_and_conquer;
 pub mod eig;
-mod eigensystem;
 mod eigenvectors;
 pub mod eigh;
 mod francis;
@@ -27,6 +26,7 @@ mod lanes;
 #[cfg(feature = "lapack")]
 pub mod lapack;
 pub mod lu;
+mod merge;
 mod multishift;
 mod normal_range;
 mod panels;
@@ -60,13 +60,13 @@ mod tiled_lu;
 mod tiled_qr;
 #[cfg(test)]
 mod tiled_tests;
+mod trial;
 pub mod triangular;
 pub mod tridiagonal;
 mod tridiagonal_eigen;
 mod tridiagonalize;
 mod update;
 
-pub use divide_and_conquer::DivideAndConquer;
 pub use lapax_core::{
     Diag, Error, InOut, Real, Serial, Side, SingularVectors, Spawned, Threads, Trans, Uplo, Vectors,
 };

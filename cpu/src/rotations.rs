@@ -1,7 +1,7 @@
 //! Plane rotations of real columns, in the sequences that implicit QR steps make.
 
 use lapax_core::Real;
-use pulp::Simd;
+use pulp::{Simd, WithSimd};
 
 /// [x y] ← [x y]·[c −s; s c]: x ← c·x + s·y and y ← c·y − s·x.
 #[derive(Clone, Copy, Debug)]
@@ -42,11 +42,31 @@ pub(crate) fn rotate<S: Simd, R: Real>(
 ) {
     let (first, second) = z[column * rows..(column + 2) * rows].split_at_mut(rows);
     let (x, y) = if order == Order::Forward { (first, second) } else { (second, first) };
-    let Rotation { c, s } = rotation;
+    rotate_columns::<S, R>(rotation, x, y);
+}
+
+#[inline(always)]
+fn rotate_columns<S: Simd, R: Real>(Rotation { c, s }: Rotation<R>, x: &mut [R], y: &mut [R]) {
     for (x, y) in x.iter_mut().zip(y) {
         let (old_x, old_y) = (*x, *y);
         *x = sum::<S, R>(c * old_x, s, old_y);
         *y = sum::<S, R>(c * old_y, -s, old_x);
+    }
+}
+
+/// Rotates any two columns.
+pub(crate) struct RotateColumns<'a, R> {
+    pub(crate) rotation: Rotation<R>,
+    pub(crate) x: &'a mut [R],
+    pub(crate) y: &'a mut [R],
+}
+
+impl<R: Real> WithSimd for RotateColumns<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        rotate_columns::<S, R>(self.rotation, self.x, self.y);
     }
 }
 

@@ -1,4 +1,5 @@
-//! Eigenvalues and eigenvectors of a diagonal matrix plus one of rank one, D + ρ·z·zᵀ.
+//! Eigenvalues and eigenvectors of a diagonal matrix plus one of rank one, D + ρ·z·zᵀ; and singular
+//! values and vectors of D with a row w added where D is zero, by the eigenvalues of D² + w·wᵀ.
 //!
 //! The eigenvalues are the roots of f(λ) = 1/ρ + Σ z²/(d − λ), one after each d. A root is found by
 //! interpolating the sums over the poles on its left and on its right, each by one pole and a constant
@@ -6,12 +7,14 @@
 //! that all d − λ have full relative precision. The eigenvectors are those of the matrix that has the
 //! computed roots as eigenvalues exactly, which makes them orthogonal whatever their distance (Gu and
 //! Eisenstat, "A stable and efficient algorithm for the rank-one modification of the symmetric
-//! eigenproblem", SIAM J. Matrix Anal. Appl. 15, 1994).
+//! eigenproblem", SIAM J. Matrix Anal. Appl. 15, 1994, and for singular values "A divide-and-conquer
+//! algorithm for the bidiagonal SVD", SIAM J. Matrix Anal. Appl. 16, 1995).
 
 use lapax_core::Real;
 use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
+use crate::householder::dot;
 use crate::simd::sub_mul;
 
 /// Elements that go together: two registers of AVX-512 in double precision.
@@ -19,10 +22,10 @@ const PARTS: usize = 16;
 /// Steps after which a root is given up; three to five are usual.
 const STEPS: usize = 60;
 
-/// The matrix D + ρ·z·zᵀ, where ρ > 0, and z has no zero and length 1.
+/// The matrix D + ρ·z·zᵀ, or D² + ρ·z·zᵀ where it is `SQUARED`; ρ > 0, and z has no zero and length 1.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Secular<'a, R> {
-    /// The diagonal, in any order.
+pub(crate) struct Secular<'a, R, const SQUARED: bool> {
+    /// The diagonal of D, in any order.
     pub(crate) d: &'a [R],
     /// The squares of z.
     pub(crate) squares: &'a [R],
@@ -32,17 +35,17 @@ pub(crate) struct Secular<'a, R> {
 }
 
 /// Finds some roots, and what the d differ from each.
-pub(crate) struct Roots<'a, R> {
-    pub(crate) secular: Secular<'a, R>,
+pub(crate) struct Roots<'a, R, const SQUARED: bool> {
+    pub(crate) secular: Secular<'a, R, SQUARED>,
     /// The number of the first root.
     pub(crate) first: usize,
-    /// The roots.
+    /// The roots λ, or where D is squared their square roots.
     pub(crate) roots: &'a mut [R],
-    /// A column for each root: d − λ.
+    /// A column for each root: d − λ, or d² − λ.
     pub(crate) differences: &'a mut [R],
 }
 
-impl<R: Real + Scalar> WithSimd for Roots<'_, R> {
+impl<R: Real + Scalar, const SQUARED: bool> WithSimd for Roots<'_, R, SQUARED> {
     /// Whether all were found.
     type Output = bool;
 
@@ -52,16 +55,27 @@ impl<R: Real + Scalar> WithSimd for Roots<'_, R> {
         let columns = differences.chunks_exact_mut(secular.d.len());
         (first..).zip(roots).zip(columns).all(|((at, root), differences)| {
             let Some(Root { origin, distance }) = find(secular, at) else { return false };
-            *root = origin + distance;
+            *root = if SQUARED {
+                let root = (origin * origin + distance).sqrt();
+                origin + distance / (origin + root)
+            } else {
+                origin + distance
+            };
             for (to, &d) in differences.iter_mut().zip(secular.d) {
-                *to = (d - origin) - distance;
+                *to = difference::<R, SQUARED>(d, origin) - distance;
             }
             true
         })
     }
 }
 
-/// A root as its distance from a pole.
+/// x − y, or x² − y², as accurate as x and y are.
+#[inline(always)]
+fn difference<R: Real, const SQUARED: bool>(x: R, y: R) -> R {
+    if SQUARED { (x - y) * (x + y) } else { x - y }
+}
+
+/// A root as its distance from a pole: from d, or from d².
 #[derive(Clone, Copy, Debug)]
 struct Root<R> {
     origin: R,
@@ -84,14 +98,19 @@ struct Value<R> {
 }
 
 /// The sums over the poles on the left of λ, whose terms are negative, and over those on the right; λ is
-/// `distance` away from `origin`.
+/// `distance` away from the pole of `origin`.
 #[inline(always)]
-fn sums<R: Real + Scalar>(d: &[R], squares: &[R], origin: R, distance: R) -> (Sums<R>, Sums<R>) {
+fn sums<R: Real + Scalar, const SQUARED: bool>(
+    d: &[R],
+    squares: &[R],
+    origin: R,
+    distance: R,
+) -> (Sums<R>, Sums<R>) {
     let zero = R::ZERO;
     // Values that are negative and their slopes, and those of the others.
     let mut parts = [[zero; PARTS]; 4];
     let mut add = |part: usize, d: R, square: R| {
-        let reciprocal = R::ONE / ((d - origin) - distance);
+        let reciprocal = R::ONE / (difference::<R, SQUARED>(d, origin) - distance);
         let value = square * reciprocal;
         let slope = value * reciprocal;
         let is_left = value < zero;
@@ -123,20 +142,20 @@ fn sums<R: Real + Scalar>(d: &[R], squares: &[R], origin: R, distance: R) -> (Su
     (Sums { value: left, slope: left_slope }, Sums { value: right, slope: right_slope })
 }
 
-impl<R: Real + Scalar> Secular<'_, R> {
+impl<R: Real + Scalar, const SQUARED: bool> Secular<'_, R, SQUARED> {
     /// f at a distance from a pole. Where λ is on the right of all poles, the one of number `last` counts
     /// as right.
     #[inline(always)]
     fn at(&self, origin: R, distance: R, last: Option<usize>) -> Value<R> {
         let (d, z) = (self.d, self.squares);
-        let (mut left, mut right) = sums(d, z, origin, distance);
+        let (mut left, mut right) = sums::<R, SQUARED>(d, z, origin, distance);
         if let Some(last) = last {
-            let reciprocal = R::ONE / ((d[last] - origin) - distance);
+            let reciprocal = R::ONE / (difference::<R, SQUARED>(d[last], origin) - distance);
             let value = z[last] * reciprocal;
             right = Sums { value, slope: value * reciprocal };
             // Not by subtraction, since it may be nearly all of the sum.
-            (left, _) = sums(&d[..last], &z[..last], origin, distance);
-            let (rest, _) = sums(&d[last + 1..], &z[last + 1..], origin, distance);
+            (left, _) = sums::<R, SQUARED>(&d[..last], &z[..last], origin, distance);
+            let (rest, _) = sums::<R, SQUARED>(&d[last + 1..], &z[last + 1..], origin, distance);
             left = Sums { value: left.value + rest.value, slope: left.slope + rest.slope };
         }
         Value { f: R::ONE / self.rho + left.value + right.value, left, right }
@@ -167,7 +186,10 @@ fn quadratic<R: Real>(a: R, b: R, c: R) -> (R, R) {
 
 /// Root `at`, which lies between the pole of that number and the next, or behind the last.
 #[inline(always)]
-fn find<R: Real + Scalar>(secular: Secular<'_, R>, at: usize) -> Option<Root<R>> {
+fn find<R: Real + Scalar, const SQUARED: bool>(
+    secular: Secular<'_, R, SQUARED>,
+    at: usize,
+) -> Option<Root<R>> {
     let Secular { d, squares: z, order, rho } = secular;
     let half = R::from_f64(0.5);
     if let [only] = order {
@@ -177,7 +199,8 @@ fn find<R: Real + Scalar>(secular: Secular<'_, R>, at: usize) -> Option<Root<R>>
     // The poles that f is interpolated by, and how far the root may be from the first one.
     let near = order[at];
     let far = if is_last { order[at - 1] } else { order[at + 1] };
-    let gap = if is_last { rho } else { d[far] - d[near] };
+    let between_poles = difference::<R, SQUARED>(d[far], d[near]);
+    let gap = if is_last { rho } else { between_poles };
     let last = is_last.then_some(near);
     let middle = secular.at(d[near], gap * half, last);
     let on_left = middle.f >= R::ZERO;
@@ -187,10 +210,10 @@ fn find<R: Real + Scalar>(secular: Secular<'_, R>, at: usize) -> Option<Root<R>>
         (false, true) => (gap * half, gap * (R::ONE + R::from_f64(8.0) * R::EPSILON)),
         (false, false) => (-gap * half, R::ZERO),
     };
-    let (to_near, to_far) = (d[near] - origin, d[far] - origin);
+    let [to_near, to_far] = [near, far].map(|at| difference::<R, SQUARED>(d[at], origin));
     // The root, where the sum over the other poles is what it is in the middle.
     let mut distance = {
-        let others = middle.f + z[near] / (gap * half) - z[far] / ((d[far] - d[near]) - gap * half);
+        let others = middle.f + z[near] / (gap * half) - z[far] / (between_poles - gap * half);
         // others + z(near)/(near − x) + z(far)/(far − x) = 0.
         let a = others * (to_near + to_far) + z[near] + z[far];
         let b = others * to_near * to_far + z[near] * to_far + z[far] * to_near;
@@ -255,9 +278,9 @@ fn between<R: Real>(low: R, high: R) -> R {
     (small.sqrt() * large.sqrt()) * if high > R::ZERO { R::ONE } else { -R::ONE }
 }
 
-/// Makes some elements of the z of which the computed roots are exact, but for a common factor.
-pub(crate) struct Weights<'a, R> {
-    pub(crate) secular: Secular<'a, R>,
+/// Makes some elements of the √ρ·z of which the computed roots are exact.
+pub(crate) struct Weights<'a, R, const SQUARED: bool> {
+    pub(crate) secular: Secular<'a, R, SQUARED>,
     pub(crate) differences: &'a [R],
     /// The number of the first element.
     pub(crate) first: usize,
@@ -266,7 +289,7 @@ pub(crate) struct Weights<'a, R> {
     pub(crate) products: &'a mut [R],
 }
 
-impl<R: Real + Scalar> WithSimd for Weights<'_, R> {
+impl<R: Real + Scalar, const SQUARED: bool> WithSimd for Weights<'_, R, SQUARED> {
     type Output = ();
 
     #[inline(always)]
@@ -277,10 +300,8 @@ impl<R: Real + Scalar> WithSimd for Weights<'_, R> {
         for (&at, column) in order.iter().zip(differences.chunks_exact(d.len())) {
             let (pole, column) = (d[at], &column[rows.clone()]);
             let own = rows.contains(&at).then(|| (at - first, products[at - first]));
-            for ((product, &d), &difference) in
-                products.iter_mut().zip(&d[rows.clone()]).zip(column)
-            {
-                *product *= difference / (d - pole);
+            for ((product, &d), &to_root) in products.iter_mut().zip(&d[rows.clone()]).zip(column) {
+                *product *= to_root / difference::<R, SQUARED>(d, pole);
             }
             if let Some((at, product)) = own {
                 // There it was divided by zero.
@@ -323,6 +344,34 @@ impl<R: Real + Scalar> WithSimd for Eigenvectors<'_, R> {
             }
             let square = sums.iter().fold(R::ZERO, |sum, &part| sum + part);
             let factor = R::ONE / square.sqrt();
+            vector.iter_mut().for_each(|x| *x *= factor);
+        }
+    }
+}
+
+/// Turns unit right singular vectors of D with a row w added where D is zero into the left ones.
+pub(crate) struct LeftVectors<'a, R> {
+    pub(crate) d: &'a [R],
+    /// Where D is zero, and the element of w there.
+    pub(crate) zero: usize,
+    pub(crate) weight: R,
+    /// The singular values of these vectors.
+    pub(crate) values: &'a [R],
+    pub(crate) vectors: &'a mut [R],
+}
+
+impl<R: Real + Scalar> WithSimd for LeftVectors<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { d, zero, weight, values, vectors } = self;
+        for (vector, &value) in vectors.chunks_exact_mut(d.len()).zip(values) {
+            // There the right vector is w/(0 − σ²), and w times the vector is −1, before they are scaled.
+            let at_zero = vector[zero] * (value / weight) * value;
+            vector.iter_mut().zip(d).for_each(|(x, &d)| *x *= d);
+            vector[zero] = at_zero;
+            let factor = R::ONE / dot::<S, R>(vector, vector).sqrt();
             vector.iter_mut().for_each(|x| *x *= factor);
         }
     }

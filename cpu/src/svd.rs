@@ -4,12 +4,12 @@
 //! public functions has at least as many rows as columns.
 
 use faer::MatMut;
-use lapax_core::{ItemsInOut, ItemsMut, Real as _, for_each, index_fits_i32};
+use lapax_core::{ItemsInOut, ItemsMut, Real as _, for_each, for_each_large, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
 use pulp::Arch;
 
-use crate::divide_and_conquer::DivideAndConquer;
 use crate::lanes::{self, for_each_group};
+use crate::merge::SHARED_ORDER;
 use crate::normal_range::{largest_part, power_near_reciprocal};
 use crate::scalar::nanoseconds;
 use crate::tall_svd::{Factors, Scratch};
@@ -80,7 +80,7 @@ pub struct Svd<'a, T: Scalar> {
 /// Where m or n exceeds `i32`, in which `info` counts, or a slice has another length than the
 /// dimensions say.
 #[per_scalar]
-pub fn gesdd<T: DivideAndConquer>(
+pub fn gesdd<T: Scalar<Real: Scalar>>(
     job: SingularVectors,
     batch: usize,
     m: usize,
@@ -97,7 +97,7 @@ pub fn gesdd<T: DivideAndConquer>(
 /// # Errors
 /// As [`gesdd`].
 #[per_scalar]
-pub fn gesvd<T: DivideAndConquer>(
+pub fn gesvd<T: Scalar<Real: Scalar>>(
     job: SingularVectors,
     batch: usize,
     m: usize,
@@ -109,7 +109,7 @@ pub fn gesvd<T: DivideAndConquer>(
     decompose_all(Method::Qr, job, batch, (m, n), a, results, threads)
 }
 
-fn decompose_all<T: DivideAndConquer>(
+fn decompose_all<T: Scalar<Real: Scalar>>(
     method: Method,
     job: SingularVectors,
     batch: usize,
@@ -147,10 +147,16 @@ fn decompose_all<T: DivideAndConquer>(
     let call = Call { method, job, m, n, arch: Arch::new() };
     if in_lanes::<T>(job, batch, m, n) {
         let single = |a: &mut [T], s: &mut [T::Real], u: &mut [T], vt: &mut [T]| {
-            call.decompose(a, s, u, vt, &mut call.scratch())
+            call.decompose(a, s, u, vt, None, &mut call.scratch())
         };
         let kernel = lanes::svd::Decompose { job, m, n, single };
         for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        return Ok(());
+    }
+    if batch == 1 && k >= SHARED_ORDER {
+        for_each_large(batch, operands, threads, |(a, s, u, vt, info), threads| {
+            info[0] = call.decompose(a, s, u, vt, Some(threads), &mut call.scratch());
+        });
         return Ok(());
     }
     for_each(
@@ -159,7 +165,7 @@ fn decompose_all<T: DivideAndConquer>(
         nanoseconds::<T>(products),
         threads,
         || call.scratch(),
-        |scratch, (a, s, u, vt, info)| info[0] = call.decompose(a, s, u, vt, scratch),
+        |scratch, (a, s, u, vt, info)| info[0] = call.decompose(a, s, u, vt, None, scratch),
     );
     Ok(())
 }
@@ -176,19 +182,20 @@ struct Call {
 
 impl Call {
     /// A copy of a wide matrix, and what decompositions reuse.
-    fn scratch<T: DivideAndConquer>(self) -> (Vec<T>, Scratch<T>) {
+    fn scratch<T: Scalar<Real: Scalar>>(self) -> (Vec<T>, Scratch<T>) {
         let Self { method, job, m, n, .. } = self;
         let transposed = if m < n { m * n } else { 0 };
         (vec![T::ZERO; transposed], Scratch::new(method, job, m.max(n), m.min(n)))
     }
 
-    /// Decomposes one matrix; returns its `info`.
-    fn decompose<T: DivideAndConquer>(
+    /// Decomposes one matrix, on threads where there are any; returns its `info`.
+    fn decompose<T: Scalar<Real: Scalar>>(
         self,
         a: &mut [T],
         s: &mut [T::Real],
         u: &mut [T],
         vt: &mut [T],
+        threads: Option<&dyn Threads>,
         (transposed, scratch): &mut (Vec<T>, Scratch<T>),
     ) -> i32 {
         let Self { method, job, m, n, arch } = self;
@@ -207,7 +214,7 @@ impl Call {
         let vt = MatMut::from_column_major_slice_mut(vt, vt_rows, n);
         let outcome = if m >= n {
             a.iter_mut().for_each(|x| *x = x.scale(power));
-            scratch.decompose(a, s, vectors.then_some(Factors { u, vt }), arch)
+            scratch.decompose(a, s, vectors.then_some(Factors { u, vt }), threads, arch)
         } else {
             for (j, row) in transposed.chunks_exact_mut(n).enumerate() {
                 for (x, column) in row.iter_mut().zip(a.chunks_exact(m)) {
@@ -215,7 +222,7 @@ impl Call {
                 }
             }
             let turned = Factors { u: vt.transpose_mut(), vt: u.transpose_mut() };
-            scratch.decompose(transposed, s, vectors.then_some(turned), arch)
+            scratch.decompose(transposed, s, vectors.then_some(turned), threads, arch)
         };
         s.iter_mut().for_each(|s| *s = *s / power);
         // No more elements than k − 1, which is an i32.

@@ -3,23 +3,31 @@
 //! A much taller one is first reduced to its triangular factor, A = Q·R (Chan, "An improved
 //! algorithm for computing the singular value decomposition", ACM Trans. Math. Softw. 8, 1982).
 
-use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::{MatMut, MatRef};
-use lapax_core::Scalar as _;
+use lapax_core::{Real, Scalar as _, Serial};
 use pulp::Arch;
 
 use crate::bidiagonal_qr::{BidiagonalQr, Pair, STEPS};
+use crate::bidiagonal_svd;
 use crate::bidiagonalize::{self, Bidiagonal, bidiagonalize};
-use crate::divide_and_conquer::{DivideAndConquer, SVD_ORDER, is_svd, memory};
 use crate::householder::{BlockScratch, Factor};
 use crate::lanes::svd_bidiagonal::{scratch_of_one, values_of_one};
-use crate::qr::{self, Panel};
+use crate::merge;
+use crate::qr::{self, Panel, TILED_ORDER};
 use crate::rotations::set_identity;
 use crate::svd::Method;
-use crate::{Scalar, SingularVectors};
+use crate::tiled_qr::{factor_tiled, multiply_strips};
+use crate::trial::is_svd;
+use crate::triangular::strips;
+use crate::{Scalar, Side, SingularVectors, Threads};
 
 /// Reflectors that are applied together.
 const BLOCK: usize = 32;
+/// The least columns, and the number, of the strips that threads apply reflectors to.
+const STRIP: usize = 64;
+const STRIPS: usize = 4;
+/// The order from which a bidiagonal matrix is divided.
+const DIVIDED: usize = 33;
 /// The order up to which a triangular factor is not worth its own reflectors.
 const QR_ORDER: usize = 8;
 
@@ -56,7 +64,7 @@ struct SquareScratch<T: Scalar> {
     e: Vec<T::Real>,
     tau_q: Vec<T>,
     tau_p: Vec<T>,
-    /// The right reflectors, n × n; or V, if that is found by divide and conquer.
+    /// The right reflectors, n × n.
     right: Vec<T>,
     bidiagonalize: bidiagonalize::Scratch<T>,
     rotations: Vec<Pair<T::Real>>,
@@ -66,16 +74,16 @@ struct SquareScratch<T: Scalar> {
     values: Option<Vec<T::Real>>,
     /// The left and right singular vectors of the bidiagonal matrix.
     vectors: Option<[Vec<T::Real>; 2]>,
-    divide: Option<DivideScratch<T>>,
+    divide: Option<DivideScratch<T::Real>>,
 }
 
-struct DivideScratch<T> {
-    memory: MemBuffer,
-    s: Vec<T>,
-    sums: Vec<T>,
+struct DivideScratch<R> {
+    /// A copy of the diagonal, and sums.
+    copy: [Vec<R>; 2],
+    merge: merge::Scratch<R>,
 }
 
-impl<T: DivideAndConquer> Scratch<T> {
+impl<T: Scalar<Real: Scalar>> Scratch<T> {
     /// For m × n matrices, m >= n.
     pub(crate) fn new(method: Method, job: SingularVectors, m: usize, n: usize) -> Self {
         let zeros = |length| vec![T::ZERO; length];
@@ -91,9 +99,9 @@ impl<T: DivideAndConquer> Scratch<T> {
         } else {
             BlockScratch::new(0, 0, 0)
         };
-        // The rows and columns that are left for the square part.
-        let (rows, full) = if triangle.is_some() { (n, false) } else { (m, u_cols == m) };
-        let divide = vectors && method == Method::Divide && n >= SVD_ORDER;
+        // The rows that are left for the square part.
+        let rows = if triangle.is_some() { n } else { m };
+        let divide = vectors && method == Method::Divide && n >= DIVIDED;
         let zero = T::Real::ZERO;
         let square = SquareScratch {
             e: vec![zero; n.saturating_sub(1)],
@@ -106,21 +114,22 @@ impl<T: DivideAndConquer> Scratch<T> {
             values: (!vectors).then(|| vec![zero; scratch_of_one(n)]),
             vectors: vectors.then(|| [vec![zero; n * n], vec![zero; n * n]]),
             divide: divide.then(|| DivideScratch {
-                memory: memory(T::svd_scratch(rows, n, full)),
-                s: zeros(n),
-                sums: zeros(rows + n),
+                copy: [vec![zero; n], vec![zero; n]],
+                merge: merge::Scratch::new(n, STEPS),
             }),
         };
         Self { triangle, square, block }
     }
 
     /// Decomposes `a`, which is scratch, into `s` and the factors that are asked for. `Err` is the
-    /// number of elements above the diagonal of a bidiagonal matrix that did not converge.
+    /// number of elements above the diagonal of a bidiagonal matrix that did not converge. Threads share
+    /// the work where there are any.
     pub(crate) fn decompose(
         &mut self,
         a: &mut [T],
         s: &mut [T::Real],
         factors: Option<Factors<'_, T>>,
+        threads: Option<&dyn Threads>,
         arch: Arch,
     ) -> Result<(), usize> {
         let n = s.len();
@@ -133,42 +142,41 @@ impl<T: DivideAndConquer> Scratch<T> {
         }
         let m = a.len() / n;
         let Some(TriangleScratch { tau, r, factor }) = triangle else {
-            return square.decompose(a, s, factors, block, arch);
+            return square.decompose(a, s, factors, block, threads, arch);
         };
-        qr::factor(Panel { a, lda: m, row: 0 }, tau, factor, arch);
+        match threads {
+            Some(threads) if n > TILED_ORDER => factor_tiled(a, m, tau, threads),
+            _ => qr::factor(Panel { a, lda: m, row: 0 }, tau, factor, arch),
+        }
         for (j, (r, column)) in r.chunks_exact_mut(n).zip(a.chunks_exact(m)).enumerate() {
             r[..=j].copy_from_slice(&column[..=j]);
             r[j + 1..].fill(T::ZERO);
         }
         let Some(Factors { mut u, vt }) = factors else {
-            return square.decompose(r, s, None, block, arch);
+            return square.decompose(r, s, None, block, threads, arch);
         };
         set_ones(&mut u, n);
         let top = u.as_mut().submatrix_mut(0, 0, n, n);
-        let outcome = square.decompose(r, s, Some(Factors { u: top, vt }), block, arch);
-        multiply_by_q(MatRef::from_column_major_slice(a, m, n), tau, u, block);
+        let outcome = square.decompose(r, s, Some(Factors { u: top, vt }), block, threads, arch);
+        multiply_by_q(MatRef::from_column_major_slice(a, m, n), tau, u, block, threads);
         outcome
     }
 }
 
-impl<T: DivideAndConquer> SquareScratch<T> {
+impl<T: Scalar<Real: Scalar>> SquareScratch<T> {
     /// Decomposes `a` without looking at its shape.
     fn decompose(
         &mut self,
         a: &mut [T],
         s: &mut [T::Real],
-        mut factors: Option<Factors<'_, T>>,
+        factors: Option<Factors<'_, T>>,
         block: &mut BlockScratch<T>,
+        threads: Option<&dyn Threads>,
         arch: Arch,
     ) -> Result<(), usize> {
         let n = s.len();
         let Self { e, tau_q, tau_p, right, bidiagonalize: reduction, rotations, values, .. } = self;
         let steps = self.steps;
-        if let (Some(factors), Some(divide)) = (&mut factors, &mut self.divide)
-            && divided(a, s, factors, right, divide)
-        {
-            return Ok(());
-        }
         let mut bidiagonal = Bidiagonal { d: s, e, tau_q, tau_p };
         bidiagonalize(a, right, &mut bidiagonal, reduction, arch);
         let (Some(Factors { mut u, mut vt }), Some([x, y])) = (factors, &mut self.vectors) else {
@@ -179,10 +187,15 @@ impl<T: DivideAndConquer> SquareScratch<T> {
             }
             return arch.dispatch(BidiagonalQr { d: s, e, vectors: None, rotations, steps });
         };
-        set_identity(x, n);
-        set_identity(y, n);
-        let vectors = Some((&mut x[..], &mut y[..]));
-        let outcome = arch.dispatch(BidiagonalQr { d: s, e, vectors, rotations, steps });
+        let divide = self.divide.as_mut();
+        let outcome = if divide.is_some_and(|divide| divide.vectors(s, e, [x, y], threads, arch)) {
+            Ok(())
+        } else {
+            set_identity(x, n);
+            set_identity(y, n);
+            let vectors = Some((&mut x[..], &mut y[..]));
+            arch.dispatch(BidiagonalQr { d: s, e, vectors, rotations, steps })
+        };
         // U = Q·X, with ones below X on the diagonal, and Vᴴ = Yᵀ·Pᴴ.
         set_ones(&mut u, n);
         for j in 0..n {
@@ -191,36 +204,34 @@ impl<T: DivideAndConquer> SquareScratch<T> {
                 vt[(i, j)] = T::from_real(y[j + i * n]);
             }
         }
-        multiply_by_q(MatRef::from_column_major_slice(a, a.len() / n, n), tau_q, u, block);
-        multiply_by_p(MatRef::from_column_major_slice(right, n, n), tau_p, vt, block);
+        let q = MatRef::from_column_major_slice(a, a.len() / n, n);
+        multiply_by_q(q, tau_q, u, block, threads);
+        multiply_by_p(MatRef::from_column_major_slice(right, n, n), tau_p, vt, block, threads);
         outcome
     }
 }
 
-/// The decomposition by divide and conquer; false where it failed, and `a` is what it was.
-fn divided<T: DivideAndConquer>(
-    a: &[T],
-    s: &mut [T::Real],
-    Factors { u, vt }: &mut Factors<'_, T>,
-    v: &mut [T],
-    scratch: &mut DivideScratch<T>,
-) -> bool {
-    let n = s.len();
-    let a = MatRef::from_column_major_slice(a, a.len() / n, n);
-    let mut v = MatMut::from_column_major_slice_mut(v, n, n);
-    let DivideScratch { memory, s: values, sums } = scratch;
-    if !T::svd(a, values, u.as_mut(), v.as_mut(), MemStack::new(memory))
-        || !is_svd(a, values, u.as_ref(), v.as_ref(), sums)
-    {
-        return false;
-    }
-    s.iter_mut().zip(values).for_each(|(s, value)| *s = value.re());
-    for j in 0..n {
-        for i in 0..n {
-            vt[(i, j)] = v[(j, i)].conj();
+impl<R: Real + Scalar> DivideScratch<R> {
+    /// B = X·diag(s)·Yᵀ by divide and conquer; false where it failed, and `s` is what it was.
+    fn vectors(
+        &mut self,
+        s: &mut [R],
+        e: &[R],
+        [x, y]: [&mut [R]; 2],
+        threads: Option<&dyn Threads>,
+        arch: Arch,
+    ) -> bool {
+        let Self { copy: [d, sums], merge } = self;
+        d.copy_from_slice(s);
+        let threads = threads.unwrap_or(&Serial);
+        if bidiagonal_svd::decompose(s, e, x, y, merge, threads, arch)
+            && is_svd((d, e), s, x, y, sums)
+        {
+            return true;
         }
+        s.copy_from_slice(d);
+        false
     }
-    true
 }
 
 /// Zeros in the rows from `n` on and in the columns from `n` on, but ones on the diagonal there.
@@ -237,7 +248,13 @@ fn multiply_by_q<T: Scalar>(
     tau: &[T],
     mut u: MatMut<'_, T>,
     scratch: &mut BlockScratch<T>,
+    threads: Option<&dyn Threads>,
 ) {
+    if let Some(threads) = threads {
+        let width = STRIP.max(u.ncols() / STRIPS);
+        let strips = strips(u, width);
+        return multiply_strips(Side::Left, Factor::Q, true, (q, tau), strips, threads);
+    }
     let (m, n) = (q.nrows(), q.ncols());
     for first in (0..n).step_by(BLOCK).rev() {
         let width = BLOCK.min(n - first);
@@ -251,22 +268,27 @@ fn multiply_by_q<T: Scalar>(
 fn multiply_by_p<T: Scalar>(
     p: MatRef<'_, T>,
     tau: &[T],
-    mut vt: MatMut<'_, T>,
+    vt: MatMut<'_, T>,
     scratch: &mut BlockScratch<T>,
+    threads: Option<&dyn Threads>,
 ) {
     let n = p.nrows();
+    let mut vt = vt.subcols_mut(1, n - 1);
+    let p = p.submatrix(1, 0, n - 1, n - 1);
+    if let Some(threads) = threads {
+        let strips = strips(vt.transpose_mut(), STRIP.max(n / STRIPS));
+        return multiply_strips(Side::Right, Factor::Adjoint, true, (p, tau), strips, threads);
+    }
     for first in (0..n - 1).step_by(BLOCK).rev() {
         let width = BLOCK.min(n - 1 - first);
-        let row = first + 1;
-        let reflectors = p.submatrix(row, first, n - row, width);
+        let reflectors = p.submatrix(first, first, n - 1 - first, width);
         let mut block = scratch.block(reflectors, &tau[first..first + width]);
-        block.apply_right(Factor::Adjoint, vt.as_mut().subcols_mut(row, n - row));
+        block.apply_right(Factor::Adjoint, vt.as_mut().subcols_mut(first, n - 1 - first));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use faer::dyn_stack::StackReq;
 
     use super::*;
 
@@ -284,7 +306,7 @@ mod tests {
         change(&mut scratch);
         let [u, vt] = [&mut u, &mut vt].map(|x| MatMut::from_column_major_slice_mut(x, N, N));
         let factors = (job != SingularVectors::None).then_some(Factors { u, vt });
-        let outcome = scratch.decompose(&mut a, &mut s, factors, Arch::new());
+        let outcome = scratch.decompose(&mut a, &mut s, factors, None, Arch::new());
         (s, outcome)
     }
 
@@ -300,12 +322,10 @@ mod tests {
     #[test]
     fn what_cannot_be_divided_is_iterated_on() {
         assert_right(decompose_with(SingularVectors::All, |_| ()));
-        // Without memory to work in, divide and conquer fails.
+        // Where what is not divided does not converge, divide and conquer fails.
         assert_right(decompose_with(SingularVectors::All, |scratch| {
-            assert!(scratch.square.divide.is_some(), "order {N} is divided");
-            if let Some(divide) = &mut scratch.square.divide {
-                divide.memory = memory(StackReq::EMPTY);
-            }
+            let divide = scratch.square.divide.as_mut();
+            assert!(divide.map(|it| it.merge.steps = 0).is_some(), "order {N} is divided");
         }));
     }
 

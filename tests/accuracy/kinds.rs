@@ -31,12 +31,14 @@ pub(crate) enum Kind {
     NearUnderflow,
     /// Half the rank, of small integers.
     RankDeficient,
+    /// Upper bidiagonal, with zeros on the diagonal and beside it.
+    Bidiagonal,
     /// Prescribed singular values, or eigenvalues.
     Spectrum(Spectrum),
 }
 
 /// The kinds that have a name of their own.
-pub(crate) const KINDS: [Kind; 11] = [
+pub(crate) const KINDS: [Kind; 12] = [
     Kind::Random,
     Kind::Graded,
     Kind::NearlySingular,
@@ -48,6 +50,7 @@ pub(crate) const KINDS: [Kind; 11] = [
     Kind::NearOverflow,
     Kind::NearUnderflow,
     Kind::RankDeficient,
+    Kind::Bidiagonal,
 ];
 
 impl Kind {
@@ -111,6 +114,10 @@ pub(crate) fn matrix<T: Sample>(kind: Kind, m: usize, n: usize, seed: u64) -> Ma
             let identity = |i, j| real(if i == j { 2.0 } else { 0.0 });
             Matrix::new(m, n, |i, j| identity(i, j) + (u[i] * u[j].conj()).unscale(u.len() as f64))
         }
+        Kind::Bidiagonal => Matrix::new(m, n, |i, j| {
+            let kept = random.below(5) > 0;
+            if kept && (i == j || i + 1 == j) { random.scalar() } else { real(0.0) }
+        }),
         Kind::Spectrum(spectrum) => spectrum::general::<T>(spectrum, m, n, &mut random),
         Kind::RankDeficient => {
             let rank = m.min(n).div_ceil(2);

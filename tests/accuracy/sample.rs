@@ -6,12 +6,12 @@ use num_complex::Complex;
 
 /// What every compiled backend asks of a scalar type.
 #[cfg(not(feature = "lapack"))]
-pub(crate) use lapax_cpu::DivideAndConquer as Kernels;
+use lapax_cpu::Scalar as Kernels;
 #[cfg(feature = "lapack")]
-pub(crate) use lapax_cpu::lapack::Routines as Kernels;
+use lapax_cpu::lapack::Routines as Kernels;
 
 /// A scalar type under test.
-pub(crate) trait Sample: Kernels {
+pub(crate) trait Sample: Kernels<Real: lapax_cpu::Scalar> {
     /// f64 or `Complex<f64>`.
     type Wide: Scalar<Real = f64>;
     /// 2 to this power is just above the largest finite number.

@@ -157,6 +157,7 @@ impl<S: Simd, R: LaneReal> BidiagonalQr<'_, S, R> {
         let rounding = splat(R::from_f64(ROUNDINGS) * R::EPSILON);
         let (mut end, mut first) = (block.end, zero);
         let (mut f, mut g, mut h) = (one, zero, one);
+        let (mut least, mut most) = (one, one);
         let mut found = zero.less(zero);
         let mut below = Vector::from_reg(simd, self.d[n - 1]).abs();
         for i in (0..n - 1).rev() {
@@ -171,6 +172,10 @@ impl<S: Simd, R: LaneReal> BidiagonalQr<'_, S, R> {
             f = Vector::choose(kept, d, f);
             g = Vector::choose(kept, size, g);
             h = Vector::choose(kept, below, h);
+            let inside = small.or(found).not().and(at.less(end));
+            (least, most) = (Vector::choose(kept, below, least), Vector::choose(kept, below, most));
+            least = Vector::choose(inside.and(d.less(least)), d, least);
+            most = Vector::choose(inside, d.max(most), most);
             let begins = small.and(found.not()).and((at + one).less(end));
             first = Vector::choose(begins, at + one, first);
             found = found.or(begins);
@@ -182,7 +187,9 @@ impl<S: Simd, R: LaneReal> BidiagonalQr<'_, S, R> {
         let square = g * g;
         let sigma = square.add_mul(sum, sum).sqrt() + square.add_mul(difference, difference).sqrt();
         let sigma = (large / sigma) * (little + little);
-        Block { first, end, shift: Vector::choose(zero.less(sigma), sigma, zero) }
+        // As in a single matrix, no shift comes past a zero on the diagonal.
+        let shifted = zero.less(sigma).and((splat(R::EPSILON) * most).less(least));
+        Block { first, end, shift: Vector::choose(shifted, sigma, zero) }
     }
 
     /// Applies the rotations of some steps to X and Y.

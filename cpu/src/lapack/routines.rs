@@ -8,7 +8,7 @@ use lapax_core::Error;
 use super::integers::{Int, Integers};
 use super::workspace::Work;
 use crate::qr::Factor;
-use crate::{Diag, DivideAndConquer, Side, SingularVectors, Trans, Uplo, Vectors};
+use crate::{Diag, Scalar, Side, SingularVectors, Trans, Uplo, Vectors};
 
 /// Where eigenvalues go; `im` is not used for a complex matrix.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Decomposed<'a, T: lapax_core::Scalar> {
 
 /// The scalars that LAPACK serves: `f32`, `f64`, `Complex<f32>` and `Complex<f64>`.
 #[allow(clippy::too_many_arguments, reason = "they are LAPACK's, less the leading dimensions")]
-pub trait Routines: DivideAndConquer {
+pub trait Routines: Scalar<Real: Scalar> {
     /// B ← op(A)⁻¹·B or B·op(A)⁻¹; B is m × n.
     #[doc(hidden)]
     fn trsm(of: (Side, Uplo, Trans, Diag), m: Int, n: Int, a: &[Self], b: &mut [Self]);

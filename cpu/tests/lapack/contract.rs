@@ -163,7 +163,7 @@ fn large_orders_are_counted_by_every_routine() {
 }
 
 /// Calls for no matrix of order n at all.
-fn unmade<T: adapters::Routines + lapax_cpu::DivideAndConquer>(
+fn unmade<T: adapters::Routines + lapax_cpu::Scalar<Real: lapax_cpu::Scalar>>(
     n: usize,
 ) -> Vec<(&'static str, Result<(), Error>)> {
     let none = || at(&mut [][..]);

@@ -13,12 +13,12 @@ pub(crate) mod sparse;
 use std::ffi::{c_int, c_uint, c_void};
 
 use lapax_core::Uplo;
-use lapax_cpu::DivideAndConquer;
+use lapax_cpu::Scalar;
 
 /// A scalar that everything here is for.
-pub(crate) trait Number: DivideAndConquer {}
+pub(crate) trait Number: Scalar<Real: Scalar> {}
 
-impl<T: DivideAndConquer> Number for T {}
+impl<T: Scalar<Real: Scalar>> Number for T {}
 
 /// cudaDataType.
 pub(crate) type Code = c_int;

@@ -218,7 +218,7 @@ fn make_hard<T: Scalar>(b: usize, m: usize, a: &mut [T]) {
     let power = |a: &mut [T], x: f64| {
         a.iter_mut().for_each(|a| *a = a.scale(T::Real::from_f64(x)));
     };
-    match b % 9 {
+    match b % 10 {
         1 => power(a, T::Real::SAFE_MIN.to_f64() / 8.0),
         2 => power(a, T::Real::MAX.to_f64() / 4096.0),
         3 => (0..a.len() / m).for_each(|j| a.copy_within(0..m, j * m)),
@@ -228,6 +228,13 @@ fn make_hard<T: Scalar>(b: usize, m: usize, a: &mut [T]) {
         7 => a[a.len() / 2] = T::from_real(T::Real::from_f64(f64::INFINITY)),
         8 => a.iter_mut().enumerate().for_each(|(p, a)| {
             *a = if p % (m + 1) == 0 { T::ONE } else { a.scale(T::Real::EPSILON) };
+        }),
+        // Upper bidiagonal, with zeros on the diagonal.
+        9 => a.iter_mut().enumerate().for_each(|(p, a)| {
+            let (i, j) = (p % m, p / m);
+            if !(i == j && i % 4 != 2 || i + 1 == j) {
+                *a = T::ZERO;
+            }
         }),
         _ => {}
     }
