@@ -15,8 +15,9 @@ use crate::rotations::{Rotation, rotation_of, set_identity};
 use crate::secular::{Eigenvectors, LeftVectors};
 use crate::{Scalar, Threads};
 
-/// The number of rows up to which a matrix is not divided.
-const LEAF: usize = 16;
+/// The number of rows up to which a matrix is not divided. On one core with AVX-512, f64, gesdd with vectors
+/// at 8, 16 and 24: n = 33 152, 138 and 133 us, 64 504, 498 and 489, 256 10.6, 10.7 and 10.4 ms.
+const LEAF: usize = 24;
 
 /// B = U·diag(d)·Vᵀ, with d descending, for the B of order 1 with this diagonal and `e` above it. False
 /// where it failed; `d`, `u` and `v` have no meaning then.

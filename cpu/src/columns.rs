@@ -55,7 +55,7 @@ pub(crate) fn dots<S: Simd, T: Scalar>(x: [&[T]; TOGETHER], y: &[T]) -> [T; TOGE
 pub(crate) fn sub_columns<S: Simd, T: Scalar>(y: &mut [T], a: [T; TOGETHER], x: [&[T]; TOGETHER]) {
     let x = x.map(|x| &x[..y.len()]);
     for (i, y) in y.iter_mut().enumerate() {
-        // In a register: else each term is stored, 2.5 us and not 1.9 for four columns of 512 in f64.
+        // In a register: else each term is stored.
         let mut sum = *y;
         for (&a, x) in a.iter().zip(x) {
             sum = sub_mul::<S, T>(sum, a, x[i]);
