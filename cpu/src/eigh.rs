@@ -3,7 +3,7 @@
 
 use faer::{MatMut, MatRef};
 use lapax_core::{
-    ItemsInOut, ItemsMut, Real as _, Scalar as _, Serial, for_each, for_each_large, index_fits_i32,
+    ItemsInOut, ItemsMut, Real, Scalar as _, Serial, for_each, for_each_large, index_fits_i32,
 };
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
@@ -14,6 +14,7 @@ use crate::implicit_ql::{ImplicitQl, STEPS};
 use crate::lanes::{self, for_each_group};
 use crate::merge::{self, SHARED_ORDER};
 use crate::normal_range::{largest_part, power_near_reciprocal};
+use crate::root_free_ql;
 use crate::rotations::{Rotation, set_identity};
 use crate::scalar::nanoseconds;
 use crate::tiled_qr::multiply_strips;
@@ -106,6 +107,8 @@ struct Scratch<T: Scalar<Real: Scalar>> {
     e: Vec<T::Real>,
     tau: Vec<T>,
     tridiagonalize: tridiagonalize::Scratch<T>,
+    /// A copy of T's diagonal, and the squares of what is beside it, where no vectors are wanted.
+    squares: Vec<T::Real>,
     rotations: Vec<Rotation<T::Real>>,
     /// Steps per eigenvalue after which an iteration is given up.
     steps: usize,
@@ -143,6 +146,7 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
             e: vec![zero; n.saturating_sub(1)],
             tau: vec![T::ZERO; n.saturating_sub(1)],
             tridiagonalize: tridiagonalize::Scratch::new(n),
+            squares: vec![zero; if job == Vectors::None { (2 * n).saturating_sub(1) } else { 0 }],
             rotations: vec![Rotation { c: zero, s: zero }; n],
             steps: STEPS,
             vectors: (job == Vectors::Wanted).then(vectors),
@@ -170,11 +174,11 @@ fn decompose<T: Scalar<Real: Scalar>>(
     };
     let power = power_near_reciprocal(largest);
     lower_triangle(a, n, uplo, power);
-    let Scratch { e, tau, tridiagonalize: reduction, rotations, steps, vectors } = scratch;
+    let Scratch { e, tau, tridiagonalize: reduction, squares, rotations, steps, vectors } = scratch;
     let steps = *steps;
     tridiagonalize(a, w, e, tau, reduction, arch);
     let outcome = match vectors {
-        None => arch.dispatch(ImplicitQl { d: w, e, z: None, rotations, steps }),
+        None => eigenvalues((w, e), squares, (rotations, steps), arch),
         Some(vectors) => {
             let outcome = eigenvectors::<T>((w, e), vectors, (rotations, steps), threads, arch);
             multiply_by_q(a, tau, vectors, threads, arch);
@@ -184,6 +188,23 @@ fn decompose<T: Scalar<Real: Scalar>>(
     w.iter_mut().for_each(|w| *w = *w / power);
     // No more elements than n − 1, which is an i32.
     outcome.map_or_else(|count| i32::try_from(count).unwrap_or(i32::MAX), |()| 0)
+}
+
+/// The eigenvalues of T: by steps without roots, or if those failed by rotations.
+fn eigenvalues<R: Real>(
+    (d, e): (&mut [R], &mut [R]),
+    squares: &mut [R],
+    (rotations, steps): (&mut [Rotation<R>], usize),
+    arch: Arch,
+) -> Result<(), usize> {
+    let (copy, squares) = squares.split_at_mut(d.len());
+    copy.copy_from_slice(d);
+    squares.iter_mut().zip(&*e).for_each(|(square, &e)| *square = e * e);
+    if root_free_ql::eigenvalues(d, squares, steps) {
+        return Ok(());
+    }
+    d.copy_from_slice(copy);
+    arch.dispatch(ImplicitQl { d, e, z: None, rotations, steps })
 }
 
 /// T = Z·diag(d)·Zᵀ: by divide and conquer where T is large, by QL steps otherwise or if that failed.

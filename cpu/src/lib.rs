@@ -37,6 +37,7 @@ mod portable;
 pub mod qr;
 mod reflectors;
 mod reorder;
+mod root_free_ql;
 mod rotations;
 mod row_major;
 mod rows;

@@ -11,6 +11,7 @@
 //! algorithm for the bidiagonal SVD", SIAM J. Matrix Anal. Appl. 16, 1995).
 
 use lapax_core::Real;
+use lapax_cpu_macros::apart;
 use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
@@ -50,11 +51,11 @@ impl<R: Real + Scalar, const SQUARED: bool> WithSimd for Roots<'_, R, SQUARED> {
     type Output = bool;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> bool {
+    fn with_simd<S: Simd>(self, simd: S) -> bool {
         let Self { secular, first, roots, differences } = self;
         let columns = differences.chunks_exact_mut(secular.d.len());
         (first..).zip(roots).zip(columns).all(|((at, root), differences)| {
-            let Some(Root { origin, distance }) = find(secular, at) else { return false };
+            let Some(Root { origin, distance }) = find(simd, secular, at) else { return false };
             *root = if SQUARED {
                 let root = (origin * origin + distance).sqrt();
                 origin + distance / (origin + root)
@@ -99,8 +100,9 @@ struct Value<R> {
 
 /// The sums over the poles on the left of λ, whose terms are negative, and over those on the right; λ is
 /// `distance` away from the pole of `origin`.
-#[inline(always)]
-fn sums<R: Real + Scalar, const SQUARED: bool>(
+#[apart]
+fn sums<S: Simd, R: Real + Scalar, const SQUARED: bool>(
+    _: S,
     d: &[R],
     squares: &[R],
     origin: R,
@@ -146,16 +148,17 @@ impl<R: Real + Scalar, const SQUARED: bool> Secular<'_, R, SQUARED> {
     /// f at a distance from a pole. Where λ is on the right of all poles, the one of number `last` counts
     /// as right.
     #[inline(always)]
-    fn at(&self, origin: R, distance: R, last: Option<usize>) -> Value<R> {
+    fn at<S: Simd>(&self, simd: S, origin: R, distance: R, last: Option<usize>) -> Value<R> {
         let (d, z) = (self.d, self.squares);
-        let (mut left, mut right) = sums::<R, SQUARED>(d, z, origin, distance);
+        let (mut left, mut right) = sums::<S, R, SQUARED>(simd, d, z, origin, distance);
         if let Some(last) = last {
             let reciprocal = R::ONE / (difference::<R, SQUARED>(d[last], origin) - distance);
             let value = z[last] * reciprocal;
             right = Sums { value, slope: value * reciprocal };
             // Not by subtraction, since it may be nearly all of the sum.
-            (left, _) = sums::<R, SQUARED>(&d[..last], &z[..last], origin, distance);
-            let (rest, _) = sums::<R, SQUARED>(&d[last + 1..], &z[last + 1..], origin, distance);
+            (left, _) = sums::<S, R, SQUARED>(simd, &d[..last], &z[..last], origin, distance);
+            let (rest, _) =
+                sums::<S, R, SQUARED>(simd, &d[last + 1..], &z[last + 1..], origin, distance);
             left = Sums { value: left.value + rest.value, slope: left.slope + rest.slope };
         }
         Value { f: R::ONE / self.rho + left.value + right.value, left, right }
@@ -186,7 +189,8 @@ fn quadratic<R: Real>(a: R, b: R, c: R) -> (R, R) {
 
 /// Root `at`, which lies between the pole of that number and the next, or behind the last.
 #[inline(always)]
-fn find<R: Real + Scalar, const SQUARED: bool>(
+fn find<S: Simd, R: Real + Scalar, const SQUARED: bool>(
+    simd: S,
     secular: Secular<'_, R, SQUARED>,
     at: usize,
 ) -> Option<Root<R>> {
@@ -202,7 +206,7 @@ fn find<R: Real + Scalar, const SQUARED: bool>(
     let between_poles = difference::<R, SQUARED>(d[far], d[near]);
     let gap = if is_last { rho } else { between_poles };
     let last = is_last.then_some(near);
-    let middle = secular.at(d[near], gap * half, last);
+    let middle = secular.at(simd, d[near], gap * half, last);
     let on_left = middle.f >= R::ZERO;
     let origin = d[if is_last || on_left { near } else { far }];
     let (mut low, mut high) = match (on_left, is_last) {
@@ -225,7 +229,7 @@ fn find<R: Real + Scalar, const SQUARED: bool>(
         if !(distance > low && distance < high) {
             distance = between(low, high);
         }
-        let value = secular.at(origin, distance, last);
+        let value = secular.at(simd, origin, distance, last);
         if !value.f.finite() {
             return None;
         }

@@ -224,4 +224,15 @@ fn same_bits_everywhere<T: Sample>(backend: Backend) {
             }
         }
     }
+    // One that threads share.
+    let n = 200;
+    let one = stored::<T>(&hermitian::<T>(Kind::Random, n, 5), Uplo::Lower, 0);
+    let on = |threads: &dyn Threads| {
+        decompose(backend, Vectors::Wanted, Uplo::Lower, 1, n, &one, threads)
+    };
+    let alone = on(&Serial);
+    for threads in [2, 7] {
+        let shared = on(&Spawned(threads));
+        assert!(bits(&shared.v) == bits(&alone.v) && shared.w == alone.w, "{threads} threads");
+    }
 }

@@ -8,12 +8,12 @@ use lapax_cpu::{InOut, Serial, SingularVectors, Spawned, Threads};
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, matrix};
 use crate::matrix::{Matrix, departure, ratio};
-use crate::ratios::{Ratios, compare};
+use crate::ratios::{LIMIT, Ratios, compare};
 use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
 use crate::{for_each_backend, for_each_scalar};
 
-for_each_scalar!(gesdd, gesvd);
+for_each_scalar!(gesdd, gesvd, one_matrix_on_threads);
 for_each_backend!(known_singular_values, not_finite_gives_nan, same_bits_everywhere);
 
 type Real<T> = <T as Scalar>::Real;
@@ -242,6 +242,44 @@ fn same_bits_everywhere<T: Sample>(backend: Backend) {
                 assert!(bits(&result.vt) == bits(&expected.vt).repeat(batch / FEW));
                 assert!(result.s == expected.s.repeat(batch / FEW));
             }
+        }
+    }
+}
+
+/// Orders from which threads share one matrix, also one that is much taller than wide.
+fn one_matrix_on_threads<T: Sample>() {
+    for (m, n) in [(200, 200), (195, 230), (420, 200), (700, 330)] {
+        let a = matrix::<T>(Kind::Random, m, n, 5).narrowed::<T>(0);
+        for (qr, job) in [
+            (false, SingularVectors::Thin),
+            (false, SingularVectors::None),
+            (true, SingularVectors::Thin),
+        ] {
+            let shape = Shape { qr, job, batch: 1, m, n };
+            let on = |threads: &dyn Threads| shape.decompose(Backend::Native, &a, threads);
+            let alone = on(&Serial);
+            assert_eq!(alone.info, [0], "{shape:?}");
+            for threads in [2, 7] {
+                let shared = on(&Spawned(threads));
+                assert!(bits(&shared.u) == bits(&alone.u), "{threads} threads: {shape:?}");
+                assert!(bits(&shared.vt) == bits(&alone.vt) && shared.s == alone.s, "{shape:?}");
+            }
+            if job == SingularVectors::None {
+                continue;
+            }
+            let k = m.min(n);
+            let u = Matrix::<T::Wide>::widened(m, &alone.u, 0);
+            let vt = Matrix::<T::Wide>::widened(k, &alone.vt, 0);
+            let a = Matrix::<T::Wide>::widened(m, &a, 0);
+            let s = widened::<T>(&alone.s, 0);
+            let us = Matrix::new(m, k, |i, j| u.at(i, j).scale(s[j]));
+            let error = us.times(&vt).minus(&a).norm();
+            let ratios = [
+                departure::<T>(&u),
+                departure::<T>(&vt.adjoint()),
+                ratio::<T>(error, m.max(n), a.norm(), 0),
+            ];
+            assert!(ratios.iter().all(|&ratio| ratio < LIMIT), "{ratios:?}: {shape:?}");
         }
     }
 }

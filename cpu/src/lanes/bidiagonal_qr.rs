@@ -232,10 +232,14 @@ impl<S: Simd, R: LaneReal> BidiagonalQr<'_, S, R> {
                 g = Vector::choose(begin, e, g);
                 unshifted = begin.and(some.not()).or(unshifted.and(begin.not()));
             }
-            let (c, s, r) = rotation(simd, f, g, inside);
+            // Without a shift f and g are d and e times one number, which is zero behind a zero of B.
+            let lost = unshifted.and((f * f).add_mul(g, g).less(splat(R::LOW)));
+            let (from_f, from_g) = (Vector::choose(lost, d, f), Vector::choose(lost, e, g));
+            let (c, s, r) = rotation(simd, from_f, from_g, inside);
             if i > 0 {
                 let kept = Vector::from_reg(simd, self.e[i - 1]);
                 let inner = inside.and(begin.not());
+                let r = Vector::choose(lost, f, r);
                 self.e[i - 1] = Vector::choose(inner, r, kept).reg();
             }
             let below = Vector::from_reg(simd, self.d[i + 1]);
