@@ -31,7 +31,7 @@ pub(crate) enum Kind {
     NearUnderflow,
     /// Half the rank, of small integers.
     RankDeficient,
-    /// Upper bidiagonal, with zeros on the diagonal and beside it.
+    /// Upper bidiagonal, with elements of all sizes on the diagonal and beside it, and zeros.
     Bidiagonal,
     /// Prescribed singular values, or eigenvalues.
     Spectrum(Spectrum),
@@ -115,8 +115,11 @@ pub(crate) fn matrix<T: Sample>(kind: Kind, m: usize, n: usize, seed: u64) -> Ma
             Matrix::new(m, n, |i, j| identity(i, j) + (u[i] * u[j].conj()).unscale(u.len() as f64))
         }
         Kind::Bidiagonal => Matrix::new(m, n, |i, j| {
-            let kept = random.below(5) > 0;
-            if kept && (i == j || i + 1 == j) { random.scalar() } else { real(0.0) }
+            let kept = random.below(5) > 0 && (i == j || i + 1 == j);
+            // Down to where a square underflows, every other time.
+            let size = random.below(200) as f64 / 300.0 * f64::from(T::MIN_EXPONENT);
+            let size = if random.below(2) > 0 { 1.0 } else { size.exp2() };
+            if kept { random.scalar::<T::Wide>().scale(size) } else { real(0.0) }
         }),
         Kind::Spectrum(spectrum) => spectrum::general::<T>(spectrum, m, n, &mut random),
         Kind::RankDeficient => {

@@ -115,8 +115,10 @@ impl<S: Simd, X: Lane<S>> Tridiagonal<'_, S, X> {
             let e = self.e(simd, i);
             let (f, b) = (s * e, c * e);
             let square = (f * f).add_mul(g, g);
-            // Both parts are negligible beside the matrix: the block splits here.
+            // Both parts are negligible beside the matrix: the block splits here, and what is above it
+            // begins with what the last rotation made of e.
             let split = on.and(square.less(tiny));
+            Vector::choose(split, b, e).store(self.e, i);
             let on = on.and(split.not());
             let r = Vector::choose(on, square, one).sqrt();
             let reciprocal = one / r;
