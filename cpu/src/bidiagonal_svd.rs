@@ -216,16 +216,9 @@ fn deflate<R: Real + Scalar>(
             continue;
         }
         if let Some(last) = candidate {
-            // The rotation that takes all of w to `next`.
-            let (rotation, both) = rotation_of(merge.z[next], merge.z[last]);
-            let Rotation { c, s } = rotation;
-            let (x, y) = (d[last], d[next]);
-            if ((y - x) * c * s).abs() <= tolerance {
-                (merge.z[next], merge.z[last]) = (both, R::ZERO);
-                (d[last], d[next]) = (x * (c * c) + y * (s * s), x * (s * s) + y * (c * c));
+            if let Some(rotation) = merge.join(d, (last, next), tolerance) {
                 u.rotate(rotation, next, last, arch);
                 v.rotate(rotation, next, last, arch);
-                merge.join(last, next);
             } else {
                 merge.keep(last);
             }

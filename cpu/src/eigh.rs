@@ -17,9 +17,8 @@ use crate::normal_range::{largest_part, power_near_reciprocal};
 use crate::root_free_ql;
 use crate::rotations::{Rotation, set_identity};
 use crate::scalar::nanoseconds;
-use crate::tiled_qr::multiply_strips;
+use crate::tiled_qr::{multiply_strips, wide_strips};
 use crate::trial::is_eigensystem;
-use crate::triangular::strips;
 use crate::tridiagonal_eigen;
 use crate::tridiagonalize::{self, triangle, tridiagonalize};
 use crate::{Error, InOut, Scalar, Side, Threads, Uplo, Vectors};
@@ -30,10 +29,6 @@ pub use crate::tridiagonalize::sytrd;
 const NOT_FINITE: i32 = -4;
 /// Reflectors that are applied together.
 const BLOCK: usize = 32;
-/// The least columns, and the number, of the strips that threads apply reflectors to. On two cores, f64, n =
-/// 512: 6.8 ms with 64 columns, 6.7 with 128 or 256; alone 10.2 and 10.
-const STRIP: usize = 64;
-const STRIPS: usize = 4;
 /// The order up to which reflectors are applied one by one.
 const SMALL: usize = 32;
 /// The order from which a tridiagonal matrix is divided. On one core with AVX-512, f64, eigh by QL steps and
@@ -262,8 +257,7 @@ fn multiply_by_q<T: Scalar<Real: Scalar>>(
         }
         return;
     };
-    let strips = strips(v, STRIP.max(n / STRIPS));
-    multiply_strips(Side::Left, Factor::Q, true, (q, tau), strips, threads);
+    multiply_strips(Side::Left, Factor::Q, true, (q, tau), wide_strips(v), threads);
 }
 
 /// V ← H₁⋯H_(n−1)·V, one reflector at a time.

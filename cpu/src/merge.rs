@@ -16,7 +16,7 @@ use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{Real, Serial};
 use pulp::Arch;
 
-use crate::rotations::{RotateColumns, Rotation};
+use crate::rotations::{RotateColumns, Rotation, rotation_of};
 use crate::secular::{Roots, Secular, Weights};
 use crate::{Scalar, Threads};
 
@@ -281,12 +281,28 @@ impl<R: Real + Scalar> Merge<'_, R> {
         self.deflates += 1;
     }
 
-    /// The column does not after it was rotated with `other`.
-    pub(crate) fn join(&mut self, column: usize, other: usize) {
-        if self.kinds[other] != self.kinds[column] {
-            self.kinds[other] = Kind::Both;
+    /// The rotation of columns `next` and `last`, in this order, that takes all of z to `next`, where it
+    /// leaves D within the tolerance diagonal: z and d are rotated, and `last` takes no part then.
+    pub(crate) fn join(
+        &mut self,
+        d: &mut [R],
+        (last, next): (usize, usize),
+        tolerance: R,
+    ) -> Option<Rotation<R>> {
+        let (rotation, both) = rotation_of(self.z[next], self.z[last]);
+        let Rotation { c, s } = rotation;
+        let (x, y) = (d[last], d[next]);
+        let negligible = ((y - x) * c * s).abs() <= tolerance;
+        if !negligible {
+            return None;
         }
-        self.deflate(column);
+        (self.z[next], self.z[last]) = (both, R::ZERO);
+        (d[last], d[next]) = (x * (c * c) + y * (s * s), x * (s * s) + y * (c * c));
+        if self.kinds[next] != self.kinds[last] {
+            self.kinds[next] = Kind::Both;
+        }
+        self.deflate(last);
+        Some(rotation)
     }
 
     /// Makes z of the columns that take part a vector of length 1; returns the square of what its length

@@ -16,16 +16,12 @@ use crate::merge;
 use crate::qr::{self, Panel, TILED_ORDER};
 use crate::rotations::set_identity;
 use crate::svd::Method;
-use crate::tiled_qr::{factor_tiled, multiply_strips};
+use crate::tiled_qr::{factor_tiled, multiply_strips, wide_strips};
 use crate::trial::is_svd;
-use crate::triangular::strips;
 use crate::{Scalar, Side, SingularVectors, Threads};
 
 /// Reflectors that are applied together.
 const BLOCK: usize = 32;
-/// The least columns, and the number, of the strips that threads apply reflectors to.
-const STRIP: usize = 64;
-const STRIPS: usize = 4;
 /// The order from which a bidiagonal matrix is divided. On one core with AVX-512, f64, gesdd with vectors by
 /// QR steps and divided: n = 24 75 and 77 us, 33 150 and 133, 64 649 and 489, 256 21 and 10 ms.
 const DIVIDED: usize = 33;
@@ -252,9 +248,7 @@ fn multiply_by_q<T: Scalar>(
     threads: Option<&dyn Threads>,
 ) {
     if let Some(threads) = threads {
-        let width = STRIP.max(u.ncols() / STRIPS);
-        let strips = strips(u, width);
-        return multiply_strips(Side::Left, Factor::Q, true, (q, tau), strips, threads);
+        return multiply_strips(Side::Left, Factor::Q, true, (q, tau), wide_strips(u), threads);
     }
     let (m, n) = (q.nrows(), q.ncols());
     for first in (0..n).step_by(BLOCK).rev() {
@@ -277,7 +271,7 @@ fn multiply_by_p<T: Scalar>(
     let mut vt = vt.subcols_mut(1, n - 1);
     let p = p.submatrix(1, 0, n - 1, n - 1);
     if let Some(threads) = threads {
-        let strips = strips(vt.transpose_mut(), STRIP.max(n / STRIPS));
+        let strips = wide_strips(vt.transpose_mut());
         return multiply_strips(Side::Right, Factor::Adjoint, true, (p, tau), strips, threads);
     }
     for first in (0..n - 1).step_by(BLOCK).rev() {
@@ -290,7 +284,6 @@ fn multiply_by_p<T: Scalar>(
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
 
     const N: usize = 70;

@@ -21,6 +21,17 @@ use crate::{Scalar, Side, Threads};
 /// 2.78 with 64, 3.55 with 96; n = 1024 15.9, 16.2 and 17.3.
 const WIDTH: usize = 48;
 
+/// The least columns, and the number, of the strips that threads apply reflectors to. On two cores, f64, n =
+/// 512: 6.8 ms with 64 columns, 6.7 with 128 or 256; alone 10.2 and 10.
+const WIDE: usize = 64;
+const COUNT: usize = 4;
+
+/// The strips of a matrix that many reflectors are applied to.
+pub(crate) fn wide_strips<T>(c: MatMut<'_, T>) -> Vec<Mutex<MatMut<'_, T>>> {
+    let width = WIDE.max(c.ncols() / COUNT);
+    strips(c, width)
+}
+
 /// Reflectors as a block, for many to read.
 struct Shared<T> {
     scratch: BlockScratch<T>,

@@ -122,7 +122,7 @@ impl<R: Real + Scalar> WithSimd for Svd<'_, R> {
             let (Some(last), above) = (n.checked_sub(1), d.iter().zip(e).zip(x)) else {
                 return true;
             };
-            let mut within = ((d[last] * y[last] - s * x[last]).abs()) <= limit;
+            let mut within = (d[last] * y[last] - s * x[last]).abs() <= limit;
             for (((&d, &e), &x), y) in above.zip(y.windows(2)) {
                 within &= (d * y[0] + e * y[1] - s * x).abs() <= limit;
             }

@@ -10,7 +10,7 @@ use pulp::Arch;
 
 use crate::implicit_ql::ImplicitQl;
 use crate::merge::{Basis, Kind, Merge, Scratch, Towards, Work, halves, sort};
-use crate::rotations::{Rotation, rotation_of, set_identity};
+use crate::rotations::{Rotation, set_identity};
 use crate::secular::Eigenvectors;
 use crate::{Scalar, Threads};
 
@@ -156,15 +156,8 @@ fn deflate<R: Real + Scalar>(
             continue;
         }
         if let Some(last) = candidate {
-            // The rotation that takes all of z to `next`.
-            let (rotation, both) = rotation_of(merge.z[next], merge.z[last]);
-            let Rotation { c, s } = rotation;
-            let (x, y) = (d[last], d[next]);
-            if ((y - x) * c * s).abs() <= tolerance {
-                (merge.z[next], merge.z[last]) = (both, R::ZERO);
-                (d[last], d[next]) = (x * (c * c) + y * (s * s), x * (s * s) + y * (c * c));
+            if let Some(rotation) = merge.join(d, (last, next), tolerance) {
                 basis.rotate(rotation, next, last, arch);
-                merge.join(last, next);
             } else {
                 merge.keep(last);
             }
