@@ -20,11 +20,11 @@ HEAD = """\
 # Residual ratios
 
 Each number pair is the median and the largest ratio over the cases of a sweep: kinds of matrices
-(random, graded, nearly singular, Wilkinson's, Kahan's, Grcar's, repeated eigenvalues, denormal,
-near overflow and underflow, rank-deficient, and with prescribed singular values or eigenvalues of
-condition 1 to 0.1/ε), times orders and shapes, times batches. A ratio is the 1-norm of
-what the formula names over (size · ‖A‖₁ · ε), ε the unit roundoff. LAPACK's own tests accept what
-is below 30.
+(random, graded, nearly singular, Wilkinson's, Kahan's, Grcar's, repeated eigenvalues, bidiagonal
+with zeros and elements of all sizes, denormal, near overflow and underflow, rank-deficient, and
+with prescribed singular values or eigenvalues of condition 1 to 0.1/ε), times orders and shapes,
+times batches. A ratio is the 1-norm of what the formula names over (size · ‖A‖₁ · ε), ε the unit
+roundoff. LAPACK's own tests accept what is below 30.
 
 The tests fail where a ratio of lapax is not below 30, or where a median is above 3 times that of
 reference LAPACK and not below 0.1, a tenth of one rounding error per row.

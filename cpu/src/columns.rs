@@ -14,18 +14,27 @@ pub(crate) const TOGETHER: usize = 4;
 /// n = 256: 4.9 us and 13 us).
 const PARTS: usize = 8;
 
-/// The sum of the parts.
+/// The sums of the parts of each.
 #[inline(always)]
-fn total<T: Scalar>(mut sums: [T; PARTS]) -> T {
-    let mut parts = PARTS;
-    while parts > 1 {
-        parts /= 2;
-        let (low, high) = sums.split_at_mut(parts);
-        for (low, high) in low.iter_mut().zip(high) {
-            *low += *high;
+fn totals<T: Scalar>(sums: [[T; PARTS]; TOGETHER]) -> [T; TOGETHER] {
+    // All four at once, by loops: a closure that `map` calls would be compiled without wide registers.
+    let mut parts = [[T::ZERO; TOGETHER]; PARTS];
+    for (p, parts) in parts.iter_mut().enumerate() {
+        for (part, sums) in parts.iter_mut().zip(&sums) {
+            *part = sums[p];
         }
     }
-    sums[0]
+    let mut count = PARTS;
+    while count > 1 {
+        count /= 2;
+        let (low, high) = parts.split_at_mut(count);
+        for (low, high) in low.iter_mut().zip(high) {
+            for (low, high) in low.iter_mut().zip(high) {
+                *low += *high;
+            }
+        }
+    }
+    parts[0]
 }
 
 /// xᴴ·y for each column x.
@@ -41,7 +50,7 @@ pub(crate) fn dots<S: Simd, T: Scalar>(x: [&[T]; TOGETHER], y: &[T]) -> [T; TOGE
             }
         }
     }
-    let mut totals = sums.map(total);
+    let mut totals = totals(sums);
     for (total, (_, x)) in totals.iter_mut().zip(wholes) {
         for (&x, &y) in x.iter().zip(rest) {
             *total = sub_mul::<S, T>(*total, -x.conj(), y);
@@ -237,7 +246,7 @@ fn both_products<S: Simd, T: Scalar>(
         }
         *y = products;
     }
-    let mut totals = sums.map(total);
+    let mut totals = totals(sums);
     for ((total, (_, a)), &x) in totals.iter_mut().zip(wholes).zip(&x) {
         for ((&a, &z), y) in a.iter().zip(z_rest).zip(&mut *y_rest) {
             *y = sub_mul::<S, T>(*y, -x, a);

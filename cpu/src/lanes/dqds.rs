@@ -123,6 +123,9 @@ impl<S: Simd, R: LaneReal> Dqds<'_, S, R> {
         active: Mask<S, R>,
         rows: std::ops::Range<usize>,
     ) -> Outcome<S, R> {
+        if S::IS_SCALAR {
+            return self.sweep_one(simd, state, rows);
+        }
         let splat = |x| Vector::<S, R>::splat(simd, x);
         let (zero, one) = (splat(R::ZERO), splat(R::ONE));
         let State { first, end, sigma, tau, .. } = state;
@@ -168,6 +171,62 @@ impl<S: Simd, R: LaneReal> Dqds<'_, S, R> {
             d = (-tau).add_mul(d * reciprocal, after);
             norm = one.add_mul(above * reciprocal, norm);
             at = at + one;
+        }
+        outcome
+    }
+
+    /// The same for one matrix, whose block has just these rows: branches that are hardly ever taken, where
+    /// a choice by mask would be waited for.
+    #[inline(always)]
+    fn sweep_one(
+        &mut self,
+        simd: S,
+        state: State<S, R>,
+        rows: std::ops::Range<usize>,
+    ) -> Outcome<S, R> {
+        let splat = |x| Vector::<S, R>::splat(simd, x);
+        let (zero, one, floor) = (splat(R::ZERO), splat(R::ONE), splat(R::SAFE_MIN));
+        let State { first, sigma, tau, .. } = state;
+        let never = zero.less(zero);
+        let mut outcome = Outcome { bad: never, early: never, first };
+        let (q, e, shifts) = (&self.q[..rows.end], &self.e[..rows.end], &mut self.shifts[..]);
+        let last = rows.end - 1;
+        let mut d = Vector::from_reg(simd, q[rows.start]) - tau;
+        let (mut norm, mut least) = (one, d);
+        let next = self.next[rows.start * ROW..].chunks_exact_mut(ROW);
+        for (i, next) in rows.zip(next) {
+            let e_at = Vector::from_reg(simd, e[i]).max(zero);
+            if d.less(least).any() {
+                least = d;
+            }
+            let hat = d + e_at;
+            let good = zero.less_or_equal(if i < last { d } else { hat });
+            if !good.any() {
+                outcome.bad = good.not();
+                outcome.early = if i < last { outcome.bad } else { outcome.early };
+            }
+            next[0] = hat.reg();
+            next[2] = norm.reg();
+            next[3] = least.reg();
+            if i == last {
+                next[1] = (-one).reg();
+                break;
+            }
+            let after = Vector::from_reg(simd, q[i + 1]);
+            let reciprocal = one / if hat.less(floor).any() { floor } else { hat };
+            let above = (e_at * reciprocal) * after;
+            next[1] = above.reg();
+            let begins = e_at.less_or_equal(negligible(simd, d + sigma));
+            if begins.any() {
+                next[1] = (-one).reg();
+                shifts[i] = (sigma + tau).reg();
+                outcome.first = splat(row(i + 1));
+                d = after - tau;
+                (norm, least) = (one, d);
+                continue;
+            }
+            d = (-tau).add_mul(d * reciprocal, after);
+            norm = one.add_mul(above * reciprocal, norm);
         }
         outcome
     }
