@@ -151,14 +151,20 @@ macro_rules! bind_attributes {
         const NAMES: [&str; COUNT] = [$(stringify!($field)),*];
         const _: () = assert!($crate::bind::distinct(NAMES), "two attributes have one name");
         const POSITIONS: [usize; COUNT] = $crate::bind::positions(NAMES);
-        if true $(&& <$value as $crate::bind::Field<$f>>::REQUIRED)* && $attrs.len() != COUNT {
+        let all_required = true $(&& <$value as $crate::bind::Field<$f>>::REQUIRED)*;
+        if all_required && $attrs.len() != COUNT {
             return ::core::option::Option::None;
         }
+        let position = if all_required {
+            $crate::bind::Position::Certain
+        } else {
+            $crate::bind::Position::Within
+        };
         let mut declared = 0;
         let mut found = 0;
         $(
             let $field = <$value as $crate::bind::Field<$f>>::decode(
-                $attrs, POSITIONS[declared], stringify!($field), &mut found,
+                $attrs, position(POSITIONS[declared]), stringify!($field), &mut found,
             )?;
             declared += 1;
         )*

@@ -16,11 +16,13 @@ pub use crate::operands::{Arity, FromArg, FromRet, Operands, has_rest, in_order,
 
 /// A decoded call: what `handler!` generates.
 pub trait Bound<'f>: Sized {
-    /// The call, where it fits and its results share no memory.
+    /// The call, where it fits. Unless its results are known to be `APART` from all other operands, only
+    /// where a glance at the addresses shows that they are: not where some are equal, nor where there are
+    /// more operands than the type says.
     ///
     /// # Safety
-    /// Once in a call.
-    unsafe fn decode(frame: Frame<'f>) -> Option<Self>;
+    /// One that succeeds in a call; where `APART` is said, no results share memory.
+    unsafe fn decode<const APART: bool>(frame: Frame<'f>) -> Option<Self>;
 
     /// Why it does not fit.
     fn explain(frame: Frame<'f>, problems: &mut Problems);
@@ -48,6 +50,29 @@ impl<'f> FromAttrs<'f> for Dictionary<'f> {
     fn explain(_: Dictionary<'f>, _: &mut Problems) {}
 }
 
+/// Where an attribute is among those that a call passes.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_enums, reason = "there are no others")]
+pub enum Position {
+    /// Here, or the call does not fit.
+    Certain(usize),
+    /// Here, or before, where an optional one is missing.
+    Within(usize),
+}
+
+impl Position {
+    /// The value of this name.
+    #[inline(always)]
+    fn value<'f, T: Attribute<'f>>(self, attrs: Dictionary<'f>, name: &str) -> Option<Option<T>> {
+        let (Position::Certain(at) | Position::Within(at)) = self;
+        match (attrs.at(at, name), self) {
+            (Some(value), _) => Some(T::from_value(value)),
+            (None, Position::Certain(_)) => None,
+            (None, Position::Within(_)) => elsewhere(attrs, name),
+        }
+    }
+}
+
 /// An attribute, or an `Option` of one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no attribute",
@@ -62,7 +87,7 @@ pub trait Field<'f>: Sized {
     /// counts what it found.
     fn decode(
         attrs: Dictionary<'f>,
-        position: usize,
+        position: Position,
         name: &str,
         found: &mut usize,
     ) -> Option<Self>;
@@ -77,15 +102,12 @@ impl<'f, T: Attribute<'f>> Field<'f> for T {
     #[inline(always)]
     fn decode(
         attrs: Dictionary<'f>,
-        position: usize,
+        position: Position,
         name: &str,
         found: &mut usize,
     ) -> Option<Self> {
         *found += 1;
-        match attrs.at(position, name) {
-            Some(value) => T::from_value(value),
-            None => elsewhere(attrs, name)?,
-        }
+        position.value(attrs, name)?
     }
 
     fn expected() -> String {
@@ -99,17 +121,11 @@ impl<'f, T: Attribute<'f>> Field<'f> for Option<T> {
     #[inline(always)]
     fn decode(
         attrs: Dictionary<'f>,
-        position: usize,
+        position: Position,
         name: &str,
         found: &mut usize,
     ) -> Option<Self> {
-        let value = match attrs.at(position, name) {
-            Some(value) => T::from_value(value),
-            None => match elsewhere(attrs, name) {
-                Some(value) => value,
-                None => return Some(None),
-            },
-        };
+        let Some(value) = position.value(attrs, name) else { return Some(None) };
         *found += 1;
         value.map(Some)
     }
@@ -200,7 +216,7 @@ impl Problems {
 
     /// Notes an attribute that is missing or of another kind.
     pub fn attribute<'f, T: Field<'f>>(&mut self, attrs: Dictionary<'f>, name: &str) {
-        if T::decode(attrs, 0, name, &mut 0).is_none() {
+        if T::decode(attrs, Position::Within(0), name, &mut 0).is_none() {
             let got = attrs.find(name).map_or("nothing".to_owned(), |value| value.describe());
             let text = format!("attribute `{name}`: expected {}, got {got}", T::expected());
             self.next().push_str(&text);
@@ -260,24 +276,6 @@ impl<'f> Reply<'f> for Future<'f> {
     }
 }
 
-/// Decodes a call.
-#[inline(always)]
-fn decoded<'f, C: Bound<'f>>(frame: Frame<'f>) -> Result<C, Error> {
-    // SAFETY: called once by `enter`.
-    match unsafe { C::decode(frame) } {
-        Some(call) => Ok(call),
-        None => Err(refused::<C>(frame)),
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn refused<'f, C: Bound<'f>>(frame: Frame<'f>) -> Error {
-    let mut problems = Problems::default();
-    C::explain(frame, &mut problems);
-    problems.into_error(frame.raw())
-}
-
 /// The entry point of a stage that answers with a [`Reply`].
 ///
 /// # Safety
@@ -289,28 +287,81 @@ pub unsafe fn enter<'f, C: Bound<'f>, R: Reply<'f>>(
     stage: ExecutionStage,
     body: impl FnOnce(C, &Context<'f>) -> Result<R, Error>,
 ) -> *mut sys::XLA_FFI_Error {
-    let run = |frame, context: &Context<'f>| body(decoded(frame)?, context);
     // SAFETY: the caller's promise.
     unsafe {
-        let (opened, api) = crate::handler::open(raw, stage.code(), about);
-        let frame = match opened {
+        let frame = match crate::handler::open(raw, stage.code(), about) {
             Ok(frame) => frame,
             Err(answer) => return answer,
         };
-        let context = Context::new(api, frame.raw().ctx).of_stage(stage);
+        let context = Context::of(frame.raw()).of_stage(stage);
+        let mut error = None;
         let outcome = panics::catch(|| {
             let _mode = IeeeMode::enter();
-            run(frame, &context)
+            let call = match C::decode::<false>(frame) {
+                Some(call) => call,
+                None => decode_closely::<C>(frame)?,
+            };
+            match body(call, &context) {
+                Ok(reply) => Some(reply),
+                Err(why) => keep_error(&mut error, why),
+            }
         });
-        match outcome {
-            Ok(Ok(reply)) => match reply.reply() {
-                None => std::ptr::null_mut(),
-                Some(future) => {
-                    crate::handler::answer_later(about.name, future, raw, &context, api)
-                }
-            },
-            Ok(Err(error)) => crate::handler::refuse(about.name, error, api),
-            Err(panic) => crate::handler::refuse(about.name, bug(&panic), api),
+        let failed = match outcome {
+            Ok(Some(reply)) => {
+                return match reply.reply() {
+                    None => std::ptr::null_mut(),
+                    Some(future) => crate::handler::answer_later(about.name, future, raw, &context),
+                };
+            }
+            Ok(None) => error.map_or(Failed::Decoding, Failed::Body),
+            Err(panic) => Failed::Panic(panic),
+        };
+        crate::handler::refuse(about.name, failed.into_error::<C>(frame), (*raw).api)
+    }
+}
+
+/// Decodes a call for which a glance was not enough, as empty buffers have equal addresses. Decoding all
+/// of it again here leaves the handler without a call for which it would keep what it decoded in memory
+/// (23 against 19 ns for five buffers).
+///
+/// # Safety
+/// As for [`Bound::decode`].
+#[cold]
+#[inline(never)]
+unsafe fn decode_closely<'f, C: Bound<'f>>(frame: Frame<'f>) -> Option<C> {
+    // SAFETY: the caller's promise, and a look at all operands.
+    if frame.has_shared_memory() { None } else { unsafe { C::decode::<true>(frame) } }
+}
+
+/// Apart from the handler, as all that is seldom.
+#[cold]
+#[inline(never)]
+fn keep_error<R>(kept: &mut Option<Error>, error: Error) -> Option<R> {
+    *kept = Some(error);
+    None
+}
+
+/// Why a handler did not succeed.
+enum Failed {
+    Decoding,
+    Body(Error),
+    Panic(String),
+}
+
+impl Failed {
+    /// Apart from the handler, whose usual way stays short.
+    #[cold]
+    #[inline(never)]
+    fn into_error<'f, C: Bound<'f>>(self, frame: Frame<'f>) -> Error {
+        let explain = || {
+            let mut problems = Problems::default();
+            C::explain(frame, &mut problems);
+            problems.into_error(frame.raw())
+        };
+        match self {
+            Failed::Decoding => panics::catch(explain).unwrap_or_else(|panic| bug(&panic)),
+            Failed::Body(error) => error,
+            Failed::Panic(panic) => bug(&panic),
         }
     }
 }
@@ -331,7 +382,6 @@ pub unsafe fn enter_keeping<'f, C: Bound<'f>, S: HostType>(
     unsafe { enter(raw, about, stage, keep) }
 }
 
-#[cold]
 fn bug(panic: &str) -> Error {
     Error::internal(format!("a bug in this handler: {panic}"))
 }

@@ -123,7 +123,9 @@ impl<'f> AnyBuffer<'f> {
         if RANK == ANY_RANK {
             return self.extent();
         }
-        if i64::try_from(RANK) != Ok(self.0.rank) {
+        // The type before the dimensions: between two loads each check is a branch of its own, which is
+        // foreseen, and costs one operation.
+        if i64::try_from(RANK) != Ok(self.0.rank) || self.0.dtype != T::DTYPE.code() {
             return None;
         }
         // A negative dimension becomes one that is too large.

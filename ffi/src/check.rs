@@ -44,7 +44,7 @@ impl<'f> Given<'f> {
         Given {
             args: args.collect(),
             rets: Some(rets.collect()),
-            attrs: frame.attributes().all().map(|(key, value)| (name(key), value)).collect(),
+            attrs: frame.dictionary().iter().map(|(key, value)| (name(key), value)).collect(),
             dims: Vec::new(),
         }
     }

@@ -41,14 +41,14 @@ pub struct Context<'f> {
 unsafe impl Sync for Context<'_> {}
 
 impl<'f> Context<'f> {
+    /// That of a call in the execute stage.
+    ///
     /// # Safety
-    /// Both pointers are null or the host's, valid as long as the context lives.
+    /// The frame's table and context are null or the host's, valid as long as the context lives.
     #[inline(always)]
-    pub(crate) unsafe fn new(
-        api: *const sys::XLA_FFI_Api,
-        context: *mut sys::XLA_FFI_InvokeContext,
-    ) -> Self {
-        Context { api, context, stage: ExecutionStage::Execute, call: PhantomData }
+    pub(crate) unsafe fn of(frame: &sys::XLA_FFI_CallFrame) -> Self {
+        let stage = ExecutionStage::Execute;
+        Context { api: frame.api, context: frame.ctx, stage, call: PhantomData }
     }
 
     /// The same in another stage than execute.
@@ -91,7 +91,7 @@ impl<'f> Context<'f> {
     ///
     /// It ends with the call, not with `'f`: nothing can be queued after the handler has returned.
     pub fn thread_pool(&self) -> ThreadPool<'_> {
-        // SAFETY: the pointers are the host's and valid during the call (Context::new).
+        // SAFETY: the pointers are the host's and valid during the call (Context::of).
         unsafe { ThreadPool::new(self.api, self.context) }
     }
 }

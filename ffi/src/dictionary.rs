@@ -4,37 +4,37 @@
 use std::ptr::NonNull;
 
 use crate::error::Error;
-use crate::frame::Attributes;
+use crate::frame::Entries;
 use crate::value::{Attribute, Value};
 
 /// Named values, sorted by name: all attributes of a call, or one attribute that is a dictionary.
 #[derive(Clone, Copy)]
-pub struct Dictionary<'f>(Attributes<'f>);
+pub struct Dictionary<'f>(Entries<'f>);
 
 impl<'f> Dictionary<'f> {
     #[inline(always)]
-    pub(crate) fn new(attributes: Attributes<'f>) -> Self {
-        Dictionary(attributes)
+    pub(crate) fn new(entries: Entries<'f>) -> Self {
+        Dictionary(entries)
     }
 
     /// Number of entries.
     #[inline(always)]
-    pub fn len(&self) -> usize {
+    pub fn len(self) -> usize {
         self.0.count()
     }
 
     /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
     /// Whether there is a value of this name.
-    pub fn contains(&self, name: &str) -> bool {
+    pub fn contains(self, name: &str) -> bool {
         self.0.find(name).is_some()
     }
 
     /// Whether there is a value of this name and kind.
-    pub fn is<T: Attribute<'f>>(&self, name: &str) -> bool {
+    pub fn is<T: Attribute<'f>>(self, name: &str) -> bool {
         self.0.find(name).and_then(T::from_value).is_some()
     }
 
@@ -43,34 +43,33 @@ impl<'f> Dictionary<'f> {
     /// # Errors
     /// INVALID_ARGUMENT where there is none, or it is of another kind.
     #[inline(always)]
-    pub fn get<T: Attribute<'f>>(&self, name: &str) -> Result<T, Error> {
-        let value = self.0.find(name);
-        value.and_then(T::from_value).ok_or_else(|| mismatch::<T>(name, value))
+    pub fn get<T: Attribute<'f>>(self, name: &str) -> Result<T, Error> {
+        self.0.find(name).and_then(T::from_value).ok_or_else(|| mismatch::<T>(self, name))
     }
 
     /// The same, or None where the name is absent.
     ///
     /// # Errors
     /// INVALID_ARGUMENT where the value is of another kind.
-    pub fn get_optional<T: Attribute<'f>>(&self, name: &str) -> Result<Option<T>, Error> {
+    pub fn get_optional<T: Attribute<'f>>(self, name: &str) -> Result<Option<T>, Error> {
         if self.contains(name) { self.get(name).map(Some) } else { Ok(None) }
     }
 
     /// Names and values, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&'f [u8], Value<'f>)> {
+    pub fn iter(self) -> impl Iterator<Item = (&'f [u8], Value<'f>)> {
         self.0.all()
     }
 
     /// Entry `index`, if it has this name.
     #[doc(hidden)]
     #[inline(always)]
-    pub fn at(&self, index: usize, name: &str) -> Option<Value<'f>> {
+    pub fn at(self, index: usize, name: &str) -> Option<Value<'f>> {
         self.0.at(index, name)
     }
 
     /// Entry of this name.
     #[doc(hidden)]
-    pub fn find(&self, name: &str) -> Option<Value<'f>> {
+    pub fn find(self, name: &str) -> Option<Value<'f>> {
         self.0.find(name)
     }
 
@@ -85,8 +84,9 @@ impl<'f> Dictionary<'f> {
 }
 
 #[cold]
-fn mismatch<'f, T: Attribute<'f>>(name: &str, value: Option<Value<'f>>) -> Error {
-    let got = value.map_or("nothing".to_owned(), |value| value.describe());
+#[inline(never)]
+fn mismatch<'f, T: Attribute<'f>>(attrs: Dictionary<'f>, name: &str) -> Error {
+    let got = attrs.find(name).map_or("nothing".to_owned(), |value| value.describe());
     Error::invalid_argument(format!("attribute `{name}`: expected {}, got {got}", T::expected()))
 }
 

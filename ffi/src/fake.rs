@@ -76,23 +76,37 @@ pub struct Failure {
     pub message: String,
 }
 
-/// A failure as the host's error, with its message as C has it.
+/// A failure as the host keeps it: with its message as C has it.
 struct HostError {
-    failure: Failure,
-    text: CString,
+    code: u32,
+    message: CString,
+}
+
+impl HostError {
+    fn into_raw(self) -> *mut sys::XLA_FFI_Error {
+        Box::into_raw(Box::new(self)).cast()
+    }
+
+    /// # Safety
+    /// An error of this host that is not used again.
+    unsafe fn from_raw(error: *mut sys::XLA_FFI_Error) -> Self {
+        // SAFETY: the caller's promise.
+        *unsafe { Box::from_raw(error.cast()) }
+    }
 }
 
 impl Failure {
     fn into_error(self) -> *mut sys::XLA_FFI_Error {
-        let text = CString::new(self.message.clone()).expect("no NUL in a message");
-        Box::into_raw(Box::new(HostError { failure: self, text })).cast()
+        let message = CString::new(self.message).expect("no NUL in a message");
+        HostError { code: self.code, message }.into_raw()
     }
 
     /// # Safety
     /// An error of this host that is not used again.
     unsafe fn from_error(error: *mut sys::XLA_FFI_Error) -> Self {
         // SAFETY: the caller's promise.
-        unsafe { Box::from_raw(error.cast::<HostError>()) }.failure
+        let HostError { code, message } = unsafe { HostError::from_raw(error) };
+        Failure { code, message: message.to_string_lossy().into_owned() }
     }
 }
 
@@ -547,21 +561,20 @@ unsafe extern "C" fn error_create(
 ) -> *mut sys::XLA_FFI_Error {
     // SAFETY: the caller passes its struct with a C string.
     let (message, code) = unsafe { (CStr::from_ptr((*args).message), (*args).errc) };
-    let message = message.to_string_lossy().into_owned();
-    Failure { code, message }.into_error()
+    HostError { code, message: message.to_owned() }.into_raw()
 }
 
 unsafe extern "C" fn error_details(args: *mut sys::XLA_FFI_Error_GetDetails_Args) {
     // SAFETY: the caller's struct with an error of this host.
     unsafe {
         let error = &*(*args).error.cast::<HostError>();
-        ((*args).message, (*args).errc) = (error.text.as_ptr(), error.failure.code);
+        ((*args).message, (*args).errc) = (error.message.as_ptr(), error.code);
     }
 }
 
 unsafe extern "C" fn error_destroy(args: *mut sys::XLA_FFI_Error_Destroy_Args) {
     // SAFETY: an error of this host, destroyed once.
-    drop(unsafe { Failure::from_error((*args).error) });
+    drop(unsafe { HostError::from_raw((*args).error) });
 }
 
 unsafe extern "C" fn num_threads(

@@ -32,6 +32,7 @@ impl Drop for IeeeMode {
 mod register {
     //! MXCSR: all exceptions masked, round to nearest, neither FTZ nor DAZ.
     use std::arch::asm;
+    use std::mem::MaybeUninit;
 
     pub(super) type Register = u32;
     pub(super) const IEEE: Register = 0x1f80;
@@ -44,10 +45,12 @@ mod register {
 
     #[inline(always)]
     pub(super) fn read() -> Register {
-        let mut value: Register = 0;
+        let mut value = MaybeUninit::<Register>::uninit();
         // SAFETY: stores MXCSR to a local.
-        unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut value, options(nostack, preserves_flags)) };
-        value
+        unsafe {
+            asm!("stmxcsr [{}]", in(reg) value.as_mut_ptr(), options(nostack, preserves_flags));
+            value.assume_init()
+        }
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 //! Everything here trusts the host's pointers and nothing else: counts, types, ranks and sizes are
 //! compared before use. What is wrong with a frame is said elsewhere (`check`).
 
+use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -33,10 +34,20 @@ impl<'f> Frame<'f> {
         self.raw
     }
 
-    /// Whether the call has so many arguments and results.
+    /// The operands, if they are so many arguments and results, all of them buffers.
     #[inline(always)]
-    pub fn has_counts(self, args: usize, rets: usize) -> bool {
-        self.raw.args.size == count(args) && self.raw.rets.size == count(rets)
+    pub fn buffers<const ARGS: usize, const RETS: usize>(self) -> Option<Buffers<'f, ARGS, RETS>> {
+        let (args, rets) = (&self.raw.args, &self.raw.rets);
+        if args.size != count(ARGS) || rets.size != count(RETS) {
+            return None;
+        }
+        // SAFETY: the arrays have so many entries (Frame::new's contract), and an entry of type BUFFER
+        // points to a buffer.
+        unsafe {
+            let buffers = all_are::<_, ARGS>(args.types, sys::XLA_FFI_ArgType_BUFFER)
+                && all_are::<_, RETS>(rets.types, sys::XLA_FFI_RetType_BUFFER);
+            buffers.then_some(Buffers { args: args.args, rets: rets.rets, frame: PhantomData })
+        }
     }
 
     /// Number of arguments.
@@ -47,59 +58,6 @@ impl<'f> Frame<'f> {
     /// Number of results.
     pub fn ret_count(self) -> usize {
         usize::try_from(self.raw.rets.size).unwrap_or(0)
-    }
-
-    /// Argument `index` as a buffer of `T` whose last `R` dimensions are its own, if it is one and
-    /// its leading dimensions are those bound before. Binds them if none were.
-    #[inline(always)]
-    pub fn arg<T: Element, const R: usize>(
-        self,
-        index: usize,
-        leading: &mut Leading<'f>,
-    ) -> Option<Raw<'f, T, R>> {
-        Raw::new(self.arg_buffer(index)?, leading)
-    }
-
-    /// Result `index`, as [`Frame::arg`].
-    #[inline(always)]
-    pub fn ret<T: Element, const R: usize>(
-        self,
-        index: usize,
-        leading: &mut Leading<'f>,
-    ) -> Option<Raw<'f, T, R>> {
-        Raw::new(self.ret_buffer(index)?, leading)
-    }
-
-    /// As [`Frame::arg`], where the last own dimension may be absent; it is [`MISSING`] then.
-    #[inline(always)]
-    pub fn arg_or_less<T: Element, const R: usize>(
-        self,
-        index: usize,
-        leading: &mut Leading<'f>,
-    ) -> Option<Raw<'f, T, R>> {
-        Raw::or_less(self.arg_buffer(index)?, leading)
-    }
-
-    /// As [`Frame::ret`], where the last own dimension may be absent; it is [`MISSING`] then.
-    #[inline(always)]
-    pub fn ret_or_less<T: Element, const R: usize>(
-        self,
-        index: usize,
-        leading: &mut Leading<'f>,
-    ) -> Option<Raw<'f, T, R>> {
-        Raw::or_less(self.ret_buffer(index)?, leading)
-    }
-
-    /// An argument that is one number, whatever the leading dimensions of the others.
-    #[inline(always)]
-    pub fn arg_alone<T: Element>(self, index: usize) -> Option<Raw<'f, T, 0>> {
-        Raw::alone(self.arg_buffer(index)?)
-    }
-
-    /// The same for a result.
-    #[inline(always)]
-    pub fn ret_alone<T: Element>(self, index: usize) -> Option<Raw<'f, T, 0>> {
-        Raw::alone(self.ret_buffer(index)?)
     }
 
     /// The element type of an argument, if it is a buffer.
@@ -158,14 +116,102 @@ impl<'f> Frame<'f> {
     /// The attributes by their names.
     #[inline(always)]
     pub fn dictionary(self) -> Dictionary<'f> {
-        Dictionary::new(self.attributes())
+        Dictionary::new(Entries(&self.raw.attrs))
     }
 
     /// The attributes, in the order of their names.
     #[inline(always)]
     pub fn attributes(self) -> Attributes<'f> {
-        Attributes { attrs: &self.raw.attrs, next: 0 }
+        Attributes { entries: Entries(&self.raw.attrs), next: 0 }
     }
+}
+
+/// The operands of a call that are all buffers.
+#[derive(Clone, Copy)]
+pub struct Buffers<'f, const ARGS: usize, const RETS: usize> {
+    args: *const *mut c_void,
+    rets: *const *mut c_void,
+    frame: PhantomData<Frame<'f>>,
+}
+
+impl<'f, const ARGS: usize, const RETS: usize> Buffers<'f, ARGS, RETS> {
+    /// Argument `index` as a buffer of `T` whose last `R` dimensions are its own, if it is one and
+    /// its leading dimensions are those bound before. Binds them if none were.
+    #[inline(always)]
+    pub fn arg<T: Element, const R: usize>(
+        self,
+        index: usize,
+        leading: &mut Leading<'f>,
+    ) -> Option<Raw<'f, T, R>> {
+        Raw::new(self.arg_buffer(index)?, leading)
+    }
+
+    /// Result `index`, as [`Buffers::arg`].
+    #[inline(always)]
+    pub fn ret<T: Element, const R: usize>(
+        self,
+        index: usize,
+        leading: &mut Leading<'f>,
+    ) -> Option<Raw<'f, T, R>> {
+        Raw::new(self.ret_buffer(index)?, leading)
+    }
+
+    /// As [`Buffers::arg`], where the last own dimension may be absent; it is [`MISSING`] then.
+    #[inline(always)]
+    pub fn arg_or_less<T: Element, const R: usize>(
+        self,
+        index: usize,
+        leading: &mut Leading<'f>,
+    ) -> Option<Raw<'f, T, R>> {
+        Raw::or_less(self.arg_buffer(index)?, leading)
+    }
+
+    /// As [`Buffers::ret`], where the last own dimension may be absent; it is [`MISSING`] then.
+    #[inline(always)]
+    pub fn ret_or_less<T: Element, const R: usize>(
+        self,
+        index: usize,
+        leading: &mut Leading<'f>,
+    ) -> Option<Raw<'f, T, R>> {
+        Raw::or_less(self.ret_buffer(index)?, leading)
+    }
+
+    /// An argument that is one number, whatever the leading dimensions of the others.
+    #[inline(always)]
+    pub fn arg_alone<T: Element>(self, index: usize) -> Option<Raw<'f, T, 0>> {
+        Raw::alone(self.arg_buffer(index)?)
+    }
+
+    /// The same for a result.
+    #[inline(always)]
+    pub fn ret_alone<T: Element>(self, index: usize) -> Option<Raw<'f, T, 0>> {
+        Raw::alone(self.ret_buffer(index)?)
+    }
+
+    #[inline(always)]
+    fn arg_buffer(self, index: usize) -> Option<&'f sys::XLA_FFI_Buffer> {
+        // SAFETY: there are ARGS arguments, which are buffers.
+        (index < ARGS).then(|| unsafe { &*(*self.args.add(index)).cast() })
+    }
+
+    #[inline(always)]
+    fn ret_buffer(self, index: usize) -> Option<&'f sys::XLA_FFI_Buffer> {
+        // SAFETY: there are RETS results, which are buffers.
+        (index < RETS).then(|| unsafe { &*(*self.rets.add(index)).cast() })
+    }
+}
+
+/// Whether N entries are all this one. They are compared at once, not each where it is used.
+///
+/// # Safety
+/// There are so many.
+#[inline(always)]
+pub(crate) unsafe fn all_are<T: Copy + PartialEq, const N: usize>(
+    entries: *const T,
+    one: T,
+) -> bool {
+    // SAFETY: the caller's promise. Where there are none, there may be no array.
+    N == 0 || unsafe { entries.cast::<[T; N]>().read() } == [one; N]
 }
 
 /// A count or index as the C API has it.
@@ -199,8 +245,13 @@ pub(crate) fn element_count<T, const N: usize>(
     if size_of::<T>() <= 16 && (0..N).fold(arrays, |all, at| all | dim(at)) >> bits == 0 {
         return Some((0..N).fold(arrays, |count, at| count.wrapping_mul(dim(at))));
     }
-    let count = (0..N).try_fold(arrays, |count, at| count.checked_mul(dim(at)))?;
-    (count <= isize::MAX.unsigned_abs() / size_of::<T>()).then_some(count)
+    // A loop that stays in line: for a call the operands decoded so far would leave their registers.
+    let (mut count, mut overflow) = (arrays, false);
+    for at in 0..N {
+        let (product, over) = count.overflowing_mul(dim(at));
+        (count, overflow) = (product, overflow | over);
+    }
+    (!overflow && count <= isize::MAX.unsigned_abs() / size_of::<T>()).then_some(count)
 }
 
 /// The leading dimensions that all operands of a call share.
@@ -390,7 +441,7 @@ impl<'f, T: Copy> InOut<'f, T> {
 /// A walk over the attributes in the order of their names.
 #[derive(Clone, Copy)]
 pub struct Attributes<'f> {
-    attrs: &'f sys::XLA_FFI_Attrs,
+    entries: Entries<'f>,
     next: usize,
 }
 
@@ -398,11 +449,9 @@ impl<'f> Attributes<'f> {
     /// The value of the next attribute, if it has this name.
     #[inline(always)]
     pub fn required(&mut self, name: &str) -> Option<Value<'f>> {
-        if count(self.next) >= self.attrs.size || self.name(self.next) != name.as_bytes() {
-            return None;
-        }
+        let value = self.entries.at(self.next, name)?;
         self.next += 1;
-        Some(self.value(self.next - 1))
+        Some(value)
     }
 
     /// The same; None says that the attribute is absent.
@@ -414,37 +463,50 @@ impl<'f> Attributes<'f> {
     /// Whether there are so many.
     #[inline(always)]
     pub fn has_count(&self, number: usize) -> bool {
-        self.attrs.size == count(number)
+        self.entries.0.size == count(number)
     }
 
     /// Whether every attribute was read.
     #[inline(always)]
     pub fn exhausted(&self) -> bool {
-        count(self.next) == self.attrs.size
+        self.has_count(self.next)
+    }
+}
+
+/// Names and values, sorted by name. One pointer, passed by value: what looks a name up, wherever it is
+/// compiled, does not make a caller keep the decoded call in memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Entries<'f>(&'f sys::XLA_FFI_Attrs);
+
+impl<'f> Entries<'f> {
+    /// # Safety
+    /// Attributes as the C API has them, sorted by name, that live for `'f`.
+    #[inline(always)]
+    pub(crate) unsafe fn new(attrs: &'f sys::XLA_FFI_Attrs) -> Self {
+        Entries(attrs)
     }
 
-    /// All names and values.
-    pub fn all(self) -> impl Iterator<Item = (&'f [u8], Value<'f>)> {
-        let count = usize::try_from(self.attrs.size).unwrap_or(0);
-        (0..count).map(move |index| (self.name(index), self.value(index)))
+    /// All of them.
+    pub(crate) fn all(self) -> impl Iterator<Item = (&'f [u8], Value<'f>)> {
+        (0..self.count()).map(move |index| (self.name(index), self.value(index)))
     }
 
     /// How many there are.
     #[inline(always)]
-    pub fn count(&self) -> usize {
-        usize::try_from(self.attrs.size).unwrap_or(0)
+    pub(crate) fn count(self) -> usize {
+        usize::try_from(self.0.size).unwrap_or(0)
     }
 
-    /// The value of attribute `index`, if it has this name.
+    /// The value of entry `index`, if it has this name.
     #[inline(always)]
-    pub fn at(&self, index: usize, name: &str) -> Option<Value<'f>> {
-        let there = count(index) < self.attrs.size && self.name(index) == name.as_bytes();
+    pub(crate) fn at(self, index: usize, name: &str) -> Option<Value<'f>> {
+        let there = count(index) < self.0.size && self.name(index) == name.as_bytes();
         there.then(|| self.value(index))
     }
 
-    /// The value of this name. Few attributes are looked through, many searched by halves.
+    /// The value of this name. Few entries are looked through, many searched by halves.
     #[inline(always)]
-    pub fn find(&self, name: &str) -> Option<Value<'f>> {
+    pub(crate) fn find(self, name: &str) -> Option<Value<'f>> {
         /// Calls have fewer.
         const FEW: usize = 16;
         let count = self.count();
@@ -457,7 +519,7 @@ impl<'f> Attributes<'f> {
 
     #[cold]
     #[inline(never)]
-    fn search(&self, name: &str) -> Option<Value<'f>> {
+    fn search(self, name: &str) -> Option<Value<'f>> {
         let (mut low, mut high) = (0, self.count());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -470,24 +532,18 @@ impl<'f> Attributes<'f> {
         None
     }
 
-    /// # Safety
-    /// Attributes as the C API has them, sorted by name, that live for `'f`.
-    pub(crate) unsafe fn new(attrs: &'f sys::XLA_FFI_Attrs) -> Self {
-        Attributes { attrs, next: 0 }
-    }
-
     #[inline(always)]
-    fn name(&self, index: usize) -> &'f [u8] {
+    fn name(self, index: usize) -> &'f [u8] {
         // SAFETY: callers pass index < size, and names are spans (Frame::new's contract).
-        unsafe { bytes(&**self.attrs.names.add(index)) }
+        unsafe { bytes(&**self.0.names.add(index)) }
     }
 
     #[inline(always)]
-    fn value(&self, index: usize) -> Value<'f> {
+    fn value(self, index: usize) -> Value<'f> {
         // SAFETY: callers pass index < size, and an entry of a type points to a struct of it.
         unsafe {
-            let attr = *self.attrs.attrs.add(index);
-            match *self.attrs.types.add(index) {
+            let attr = *self.0.attrs.add(index);
+            match *self.0.types.add(index) {
                 sys::XLA_FFI_AttrType_SCALAR => {
                     let scalar = &*attr.cast::<sys::XLA_FFI_Scalar>();
                     let dtype = DataType::from_code(scalar.dtype);
@@ -502,10 +558,7 @@ impl<'f> Attributes<'f> {
                     Value::Array(Array::new(dtype, array.size, array.data.cast_const().cast()))
                 }
                 sys::XLA_FFI_AttrType_DICTIONARY => {
-                    Value::Dictionary(Dictionary::new(Attributes {
-                        attrs: &*attr.cast::<sys::XLA_FFI_Attrs>(),
-                        next: 0,
-                    }))
+                    Value::Dictionary(Dictionary::new(Entries(&*attr.cast())))
                 }
                 other => Value::Unknown(other),
             }

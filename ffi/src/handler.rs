@@ -56,27 +56,26 @@ pub enum Outcome<'f> {
 /// # Safety
 /// XLA calls this, or someone who keeps the C API's promises about the frame.
 pub unsafe extern "C" fn execute<H: Handler>(
-    frame: *mut sys::XLA_FFI_CallFrame,
+    raw: *mut sys::XLA_FFI_CallFrame,
 ) -> *mut sys::XLA_FFI_Error {
     // SAFETY: the caller's promise.
-    let opened = unsafe { open(frame, sys::XLA_FFI_ExecutionStage_EXECUTE, about::<H>()) };
-    let (raw, api) = (frame, opened.1);
-    let frame = match opened.0 {
+    let opened = unsafe { open(raw, sys::XLA_FFI_ExecutionStage_EXECUTE, about::<H>()) };
+    let frame = match opened {
         Ok(frame) => frame,
         Err(answer) => return answer,
     };
-    // SAFETY: `api` and `ctx` are the host's and live during this call.
-    let context = unsafe { Context::new(api, frame.raw().ctx) };
+    // SAFETY: the frame's pointers are the host's and live during this call.
+    let context = unsafe { Context::of(frame.raw()) };
     let outcome = panics::catch(|| {
         let _mode = IeeeMode::enter();
         H::call(frame, &context)
     });
     match outcome {
         Ok(Outcome::Done(Ok(()))) => std::ptr::null_mut(),
-        // SAFETY: the frame and `api` are the host's.
-        Ok(Outcome::Future(future)) => unsafe { answer_later(H::NAME, future, raw, &context, api) },
-        // SAFETY: `api` is the host's.
-        other => unsafe { failure::<H>(other, frame, api) },
+        // SAFETY: the frame is the host's, and the future its call's.
+        Ok(Outcome::Future(future)) => unsafe { answer_later(H::NAME, future, raw, &context) },
+        // SAFETY: the frame is the host's.
+        other => unsafe { failure::<H>(other, frame) },
     }
 }
 
@@ -85,20 +84,19 @@ pub unsafe extern "C" fn execute<H: Handler>(
 /// # Safety
 /// As for [`execute`].
 pub unsafe extern "C" fn initialize<H: Handler>(
-    frame: *mut sys::XLA_FFI_CallFrame,
+    raw: *mut sys::XLA_FFI_CallFrame,
 ) -> *mut sys::XLA_FFI_Error {
     // SAFETY: the caller's promise.
-    let (opened, api) =
-        unsafe { open(frame, sys::XLA_FFI_ExecutionStage_INITIALIZE, about::<H>()) };
+    let opened = unsafe { open(raw, sys::XLA_FFI_ExecutionStage_INITIALIZE, about::<H>()) };
     let frame = match opened {
         Ok(frame) => frame,
         Err(answer) => return answer,
     };
-    // SAFETY: `api` and `ctx` are the host's and live during this call.
-    let context = unsafe { Context::new(api, frame.raw().ctx) };
+    // SAFETY: the frame's pointers are the host's and live during this call.
+    let context = unsafe { Context::of(frame.raw()) };
     let outcome = panics::catch(|| H::initialize(&context));
-    // SAFETY: the frame and `api` are the host's.
-    unsafe { failure::<H>(outcome.map(Outcome::Done), frame, api) }
+    // SAFETY: the frame is the host's.
+    unsafe { failure::<H>(outcome.map(Outcome::Done), frame) }
 }
 
 const fn about<H: Handler>() -> &'static About {
@@ -121,7 +119,7 @@ pub struct About {
 /// It is called with a host's function table.
 pub type TypeNumber = unsafe fn(*const sys::XLA_FFI_Api) -> Result<i64, Error>;
 
-/// The frame of a call in this stage, or what the entry point answers instead; and the host's table.
+/// The frame of a call in this stage, or what the entry point answers instead.
 ///
 /// # Safety
 /// As for [`execute`].
@@ -130,42 +128,79 @@ pub(crate) unsafe fn open<'f>(
     frame: *mut sys::XLA_FFI_CallFrame,
     stage: sys::XLA_FFI_ExecutionStage,
     about: &About,
-) -> (Result<Frame<'f>, *mut sys::XLA_FFI_Error>, *const sys::XLA_FFI_Api) {
-    // SAFETY: the fields up to `api` are in every frame that was ever defined.
-    let (size, extension, api) =
-        unsafe { ((*frame).struct_size, (*frame).extension_start, (*frame).api) };
-    if !sys::reaches(size, struct_size(sys::XLA_FFI_CallFrame_STRUCT_SIZE)) {
-        // SAFETY: `api` is the host's.
-        return (Err(unsafe { refuse(about.name, frame_size_error(size), api) }), api);
+) -> Result<Frame<'f>, *mut sys::XLA_FFI_Error> {
+    // SAFETY: a frame that is whole is valid during this call; what it points to lives until the call
+    // is over. The extension is in every frame that was ever defined.
+    unsafe {
+        if is_whole(frame)
+            && metadata_extension((*frame).extension_start).is_none()
+            && (*frame).stage == stage
+        {
+            return Ok(Frame::new(&*frame));
+        }
+        Err(answer_otherwise(frame, stage, about))
     }
-    // SAFETY: an extension, where there is one, starts with its size and type.
-    if !extension.is_null() && unsafe { (*extension).type_ } == sys::XLA_FFI_Extension_Metadata {
-        // SAFETY: the type says which extension it is.
-        return (Err(unsafe { answer_metadata(extension.cast(), api, about) }), api);
+}
+
+/// # Safety
+/// A frame of any size; its first field says which.
+#[inline(always)]
+unsafe fn is_whole(frame: *const sys::XLA_FFI_CallFrame) -> bool {
+    // SAFETY: the caller's promise.
+    sys::reaches(unsafe { (*frame).struct_size }, struct_size(sys::XLA_FFI_CallFrame_STRUCT_SIZE))
+}
+
+/// An extension by which the host asks for metadata, if it is one.
+///
+/// # Safety
+/// It is null, or starts with its size and type, and is of that type.
+#[inline(always)]
+unsafe fn metadata_extension(
+    extension: *mut sys::XLA_FFI_InternalExtension,
+) -> Option<*mut sys::XLA_FFI_Metadata_Extension> {
+    // SAFETY: the caller's promise.
+    let metadata =
+        !extension.is_null() && unsafe { (*extension).type_ } == sys::XLA_FFI_Extension_Metadata;
+    metadata.then_some(extension.cast())
+}
+
+/// The answer to a frame that is not to be decoded: why, or the metadata that it asks for. One function
+/// away from the handlers, which have room in registers for what they decode.
+///
+/// # Safety
+/// As for [`open`].
+#[cold]
+#[inline(never)]
+unsafe fn answer_otherwise(
+    frame: *mut sys::XLA_FFI_CallFrame,
+    stage: sys::XLA_FFI_ExecutionStage,
+    about: &About,
+) -> *mut sys::XLA_FFI_Error {
+    // SAFETY: the fields up to `api` are in every frame that was ever defined, the others in whole ones.
+    unsafe {
+        if !is_whole(frame) {
+            return refuse(about.name, frame_size_error((*frame).struct_size), (*frame).api);
+        }
+        if let Some(metadata) = metadata_extension((*frame).extension_start) {
+            return answer_metadata(metadata, (*frame).api, about);
+        }
+        refuse(about.name, stage_error(stage, (*frame).stage), (*frame).api)
     }
-    // SAFETY: the frame is whole (its size was checked) and valid during this call; what it points
-    // to lives until the call is over.
-    let frame = unsafe { Frame::new(&*frame) };
-    let got = frame.raw().stage;
-    if got != stage {
-        // SAFETY: `api` is the host's.
-        return (Err(unsafe { refuse(about.name, stage_error(stage, got), api) }), api);
-    }
-    (Ok(frame), api)
 }
 
 /// Begins what is left of the call, and gives the host a future unless it is over already.
 ///
 /// # Safety
-/// The frame and `api` are the host's; the future is what the handler answered to this frame.
+/// The frame is the host's; the future is what the handler answered to it.
 #[inline(never)]
 pub(crate) unsafe fn answer_later(
     name: &'static str,
     future: Future<'_>,
     frame: *mut sys::XLA_FFI_CallFrame,
     context: &Context<'_>,
-    api: *const sys::XLA_FFI_Api,
 ) -> *mut sys::XLA_FFI_Error {
+    // SAFETY: a frame has a table.
+    let api = unsafe { (*frame).api };
     // SAFETY: the future's lifetime is that of the frame's operands and attributes, and XLA keeps
     // these alive until the future that the frame gets below is completed.
     let settled = unsafe { future.settle(&context.thread_pool(), api, name) };
@@ -184,13 +219,12 @@ pub(crate) unsafe fn answer_later(
 /// The host's error for a call that did not succeed.
 ///
 /// # Safety
-/// `api` is the host's function table or null.
+/// The frame is the host's.
 #[cold]
 #[inline(never)]
 unsafe fn failure<H: Handler>(
     outcome: Result<Outcome<'_>, String>,
     frame: Frame<'_>,
-    api: *const sys::XLA_FFI_Api,
 ) -> *mut sys::XLA_FFI_Error {
     let error = match outcome {
         Ok(Outcome::Done(Ok(())) | Outcome::Future(_)) => return std::ptr::null_mut(),
@@ -202,7 +236,7 @@ unsafe fn failure<H: Handler>(
         Err(panic) => Error::internal(format!("a bug in this handler: {panic}")),
     };
     // SAFETY: the caller's promise.
-    unsafe { refuse(H::NAME, error, api) }
+    unsafe { refuse(H::NAME, error, frame.raw().api) }
 }
 
 /// Why a call fits none of these signatures.

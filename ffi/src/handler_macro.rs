@@ -82,7 +82,26 @@ macro_rules! handler {
         #[allow(clippy::undocumented_unsafe_blocks)]
         impl<$f> $crate::bind::Bound<$f> for $bound<$f> {
             #[inline(always)]
-            unsafe fn decode(frame: $crate::Frame<$f>) -> ::core::option::Option<Self> {
+            unsafe fn decode<const APART: bool>(
+                frame: $crate::Frame<$f>,
+            ) -> ::core::option::Option<Self> {
+                let rest =
+                    $crate::bind::has_rest(
+                        &[$($(<$arg_type as $crate::bind::FromArg<$f>>::ARITY),*)?]
+                    ) || $crate::bind::has_rest(
+                        &[$($(<$ret_type as $crate::bind::FromRet<$f>>::ARITY),*)?]
+                    );
+                if !APART && rest {
+                    return ::core::option::Option::None;
+                }
+                $(
+                    let attrs = frame.dictionary();
+                    $crate::bind_attributes!(attrs, $f; $($attr: $attr_type),*);
+                )?
+                $(
+                    let $all =
+                        <$all_type as $crate::bind::FromAttrs<$f>>::from_attrs(frame.dictionary())?;
+                )?
                 $(
                     let mut args = frame.args();
                     if !args.fit(&[$(<$arg_type as $crate::bind::FromArg<$f>>::ARITY),*]) {
@@ -103,25 +122,11 @@ macro_rules! handler {
                         return ::core::option::Option::None;
                     }
                 )?
-                $(
-                    let attrs = frame.dictionary();
-                    $crate::bind_attributes!(attrs, $f; $($attr: $attr_type),*);
-                )?
-                $(
-                    let $all =
-                        <$all_type as $crate::bind::FromAttrs<$f>>::from_attrs(frame.dictionary())?;
-                )?
                 let meet = $crate::bind::meet(
                     [$($(<$arg_type as $crate::bind::FromArg<$f>>::address(&$arg)),*)?],
                     [$($(<$ret_type as $crate::bind::FromRet<$f>>::address(&$ret)),*)?],
                 );
-                let rest =
-                    $crate::bind::has_rest(
-                        &[$($(<$arg_type as $crate::bind::FromArg<$f>>::ARITY),*)?]
-                    ) || $crate::bind::has_rest(
-                        &[$($(<$ret_type as $crate::bind::FromRet<$f>>::ARITY),*)?]
-                    );
-                if (meet || rest) && frame.has_shared_memory() {
+                if !APART && meet {
                     return ::core::option::Option::None;
                 }
                 ::core::option::Option::Some(Self {

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use crate::context::Context;
 use crate::dictionary::Dictionary;
 use crate::error::{Error, ErrorCode, struct_size, take};
-use crate::frame::Attributes;
+use crate::frame::Entries;
 use crate::sys;
 
 /// An extension of the host's, of a struct that its number and version define.
@@ -115,7 +115,7 @@ impl Context<'_> {
             // SAFETY: the host's attributes, valid during the call.
             Ok(args) => Ok(unsafe { args.attrs.as_ref() }
                 // SAFETY: sorted by name, as all of XLA's are.
-                .map(|attrs| Dictionary::new(unsafe { Attributes::new(attrs) }))),
+                .map(|attrs| Dictionary::new(unsafe { Entries::new(attrs) }))),
             Err(error) if error.code() == ErrorCode::Unimplemented => Ok(None),
             Err(error) => Err(error),
         }

@@ -115,7 +115,7 @@ pub use device::{Device, DeviceInOut, DeviceMut, Scratch};
 pub use dictionary::{Dictionary, Pointer};
 pub use error::{Error, ErrorCode};
 pub use float_mode::IeeeMode;
-pub use frame::{Attributes, Frame, InOut, Leading, MISSING, Raw};
+pub use frame::{Attributes, Buffers, Frame, InOut, Leading, MISSING, Raw};
 pub use future::{CountDown, Future, Promise};
 pub use handler::{Handler, Outcome, execute, infer, initialize};
 pub use invocation::Extension;

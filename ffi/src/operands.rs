@@ -6,6 +6,7 @@ use crate::buffer::{ANY_RANK, AnyBuffer, AnyBufferMut, Buffer, BufferMut, Rest, 
 use crate::data_type::{DataType, Element};
 use crate::device::{Device, DeviceMut};
 use crate::error::push_number;
+use crate::frame::all_are;
 use crate::sys;
 
 /// How many operands a type takes.
@@ -38,6 +39,8 @@ pub const fn in_order(arities: &[Arity]) -> bool {
 pub struct Operands<'f> {
     list: List<'f>,
     next: usize,
+    /// Whether it is known that all are buffers.
+    buffers: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -48,11 +51,11 @@ enum List<'f> {
 
 impl<'f> Operands<'f> {
     pub(crate) fn args(frame: &'f sys::XLA_FFI_CallFrame) -> Self {
-        Operands { list: List::Args(&frame.args), next: 0 }
+        Operands { list: List::Args(&frame.args), next: 0, buffers: false }
     }
 
     pub(crate) fn rets(frame: &'f sys::XLA_FFI_CallFrame) -> Self {
-        Operands { list: List::Rets(&frame.rets), next: 0 }
+        Operands { list: List::Rets(&frame.rets), next: 0, buffers: false }
     }
 
     /// How many there are.
@@ -66,10 +69,23 @@ impl<'f> Operands<'f> {
     }
 
     /// Whether there may be so many for types of these arities. Where none is optional, to know the
-    /// number first saves looking at it for each.
+    /// number first, and that all are buffers, saves looking at both for each.
     #[inline(always)]
-    pub fn fit(&self, arities: &[Arity]) -> bool {
-        arities.iter().any(|arity| *arity != Arity::One) || self.count() == arities.len()
+    pub fn fit<const N: usize>(&mut self, arities: &[Arity; N]) -> bool {
+        if arities.iter().any(|arity| *arity != Arity::One) {
+            return true;
+        }
+        if self.count() != N {
+            return false;
+        }
+        // SAFETY: there are N operands, each with a type (Frame::new's contract).
+        self.buffers = unsafe {
+            match self.list {
+                List::Args(args) => all_are::<_, N>(args.types, sys::XLA_FFI_ArgType_BUFFER),
+                List::Rets(rets) => all_are::<_, N>(rets.types, sys::XLA_FFI_RetType_BUFFER),
+            }
+        };
+        self.buffers
     }
 
     /// How many were taken.
@@ -95,10 +111,12 @@ impl<'f> Operands<'f> {
         let buffer = unsafe {
             let (is_buffer, operand) = match self.list {
                 List::Args(args) => {
-                    (*args.types.add(at) == sys::XLA_FFI_ArgType_BUFFER, *args.args.add(at))
+                    let buffer = self.buffers || *args.types.add(at) == sys::XLA_FFI_ArgType_BUFFER;
+                    (buffer, *args.args.add(at))
                 }
                 List::Rets(rets) => {
-                    (*rets.types.add(at) == sys::XLA_FFI_RetType_BUFFER, *rets.rets.add(at))
+                    let buffer = self.buffers || *rets.types.add(at) == sys::XLA_FFI_RetType_BUFFER;
+                    (buffer, *rets.rets.add(at))
                 }
             };
             is_buffer.then(|| &*operand.cast::<sys::XLA_FFI_Buffer>())?
@@ -243,7 +261,7 @@ impl<'f, T: Element, const RANK: usize> FromArg<'f> for Buffer<'f, T, RANK> {
 
     #[inline(always)]
     fn address(&self) -> *const u8 {
-        self.as_any().as_ptr()
+        self.as_ptr().cast()
     }
 
     fn expected(text: &mut String) {
@@ -259,7 +277,7 @@ impl<'f, T: Element, const RANK: usize> FromRet<'f> for BufferMut<'f, T, RANK> {
 
     #[inline(always)]
     fn address(&self) -> *const u8 {
-        self.as_any().as_ptr()
+        self.as_ptr().cast()
     }
 
     fn expected(text: &mut String) {
@@ -362,15 +380,19 @@ pub const fn has_rest(arities: &[Arity]) -> bool {
 #[cold]
 #[inline(never)]
 pub(crate) fn shared(frame: &sys::XLA_FFI_CallFrame) -> bool {
-    let memory = |operands: Operands<'_>, at: usize| {
-        let buffer = Operands { next: at, ..operands }.buffer()?;
-        let data = buffer.element_count() != Some(0) && buffer.dtype() != DataType::TOKEN;
-        (data && !buffer.as_ptr().is_null()).then(|| buffer.as_ptr())
-    };
+    fn buffer<'f>(operands: Operands<'f>, at: usize) -> Option<AnyBuffer<'f>> {
+        Operands { next: at, ..operands }.buffer()
+    }
+    fn has_memory(it: AnyBuffer<'_>) -> bool {
+        it.element_count() != Some(0) && it.dtype() != DataType::TOKEN && !it.as_ptr().is_null()
+    }
     let (args, rets) = (Operands::args(frame), Operands::rets(frame));
-    (0..rets.count()).any(|ret| {
-        let Some(address) = memory(rets, ret) else { return false };
-        (0..args.count()).any(|arg| memory(args, arg) == Some(address))
-            || (0..ret).any(|other| memory(rets, other) == Some(address))
+    (0..rets.count()).any(|at| {
+        let Some(ret) = buffer(rets, at) else { return false };
+        let meets = |other: AnyBuffer<'_>| {
+            std::ptr::eq(other.as_ptr(), ret.as_ptr()) && has_memory(other) && has_memory(ret)
+        };
+        (0..args.count()).any(|arg| buffer(args, arg).is_some_and(meets))
+            || (0..at).any(|other| buffer(rets, other).is_some_and(meets))
     })
 }

@@ -24,13 +24,19 @@ pub(crate) fn catch<T>(body: impl FnOnce() -> T) -> Result<T, String> {
     };
     DEPTH.set(depth + 1);
     let outcome = panic::catch_unwind(AssertUnwindSafe(body));
-    DEPTH.set(depth);
-    outcome.map_err(|payload| {
-        // What the hook saw last may be another panic, one that the body caught itself: an unwind
-        // that is resumed does not pass the hook.
-        let text = message(&*payload);
-        SEEN.with_borrow_mut(Option::take).filter(|seen| seen.starts_with(&text)).unwrap_or(text)
-    })
+    // Counted down, not set back: nothing is kept in a register meanwhile.
+    DEPTH.set(DEPTH.get() - 1);
+    outcome.map_err(caught)
+}
+
+/// What a panic said, and where.
+#[cold]
+#[inline(never)]
+fn caught(payload: Box<dyn Any + Send>) -> String {
+    // What the hook saw last may be another panic, one that the body caught itself: an unwind that is
+    // resumed does not pass the hook.
+    let text = message(&*payload);
+    SEEN.with_borrow_mut(Option::take).filter(|seen| seen.starts_with(&text)).unwrap_or(text)
 }
 
 /// A thread's first `catch`: its depth.

@@ -264,22 +264,36 @@ impl<'f> Attribute<'f> for &'f Bytes {
     }
 }
 
-/// The bytes as text, if they are UTF-8. ASCII, which is what attributes hold, is seen without a
-/// call, words of it at a time where there are so many bytes.
+/// The bytes as text, if they are UTF-8. ASCII of up to 16 bytes, which is what attributes hold, is
+/// seen without a call, by two words that overlap and hold all bytes.
 #[inline(always)]
 fn text(bytes: &[u8]) -> Option<&str> {
-    let ascii = match (bytes.first_chunk(), bytes.last_chunk()) {
-        (Some(first), Some(last)) if bytes.len() <= 8 => {
-            // The two overlap, and hold all bytes.
-            (u32::from_ne_bytes(*first) | u32::from_ne_bytes(*last)) & 0x8080_8080 == 0
+    let ascii = match bytes.len() {
+        4..=8 => ends(bytes).is_some_and(|[first, last]| {
+            (u32::from_ne_bytes(first) | u32::from_ne_bytes(last)) & 0x8080_8080 == 0
+        }),
+        9..=16 => ends(bytes).is_some_and(|[first, last]| {
+            (u64::from_ne_bytes(first) | u64::from_ne_bytes(last)) & 0x8080_8080_8080_8080 == 0
+        }),
+        1..=3 => {
+            bytes[0].is_ascii()
+                && ends(bytes).is_none_or(|[first, last]| {
+                    (u16::from_ne_bytes(first) | u16::from_ne_bytes(last)) & 0x8080 == 0
+                })
         }
-        _ => bytes.is_ascii(),
+        _ => false,
     };
     if ascii {
         // SAFETY: ASCII is UTF-8.
         return Some(unsafe { std::str::from_utf8_unchecked(bytes) });
     }
     validate(bytes)
+}
+
+/// The first and the last N bytes, where there are so many.
+#[inline(always)]
+fn ends<const N: usize>(bytes: &[u8]) -> Option<[[u8; N]; 2]> {
+    Some([*bytes.first_chunk()?, *bytes.last_chunk()?])
 }
 
 #[cold]

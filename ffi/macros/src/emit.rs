@@ -290,18 +290,18 @@ fn decode(declaration: &Declaration) -> TokenStream {
     quote! {
         #[inline(always)]
         fn decode(frame: ::xla_ffi::Frame<'f>) -> ::core::option::Option<Self> {
-            if !frame.has_counts(#arg_count, #ret_count) {
-                return ::core::option::Option::None;
-            }
-            let mut leading = ::xla_ffi::Leading::unbound();
-            #(#read_args)*
-            #(#read_rets)*
+            // Attributes first: decoding one may call a function, for which operands would leave
+            // their registers.
             let mut attributes = frame.attributes();
             #counted
             #(#read_attrs)*
             if !attributes.exhausted() {
                 return ::core::option::Option::None;
             }
+            let buffers = frame.buffers::<#arg_count, #ret_count>()?;
+            let mut leading = ::xla_ffi::Leading::unbound();
+            #(#read_args)*
+            #(#read_rets)*
             #(#formulas)*
             #(#requirements)*
             #(#sizes)*
@@ -330,7 +330,7 @@ fn read_operand(
     let raw = format_ident!("{prefix}{index}");
     if operand.alone {
         let (read, element) = (format_ident!("{prefix}_alone"), &operand.element);
-        return quote!(let #raw = frame.#read::<#element>(#index)?;);
+        return quote!(let #raw = buffers.#read::<#element>(#index)?;);
     }
     let read = format_ident!("{prefix}{}", if operand.optional { "_or_less" } else { "" });
     let (element, rank) = (&operand.element, operand.dims.len());
@@ -345,7 +345,7 @@ fn read_operand(
     });
     let dims: Vec<_> = dims.collect();
     quote! {
-        let #raw = frame.#read::<#element, #rank>(#index, &mut leading)?;
+        let #raw = buffers.#read::<#element, #rank>(#index, &mut leading)?;
         #(#dims)*
     }
 }
