@@ -137,11 +137,12 @@ fn load(plugin: &Path) -> xla_ffi::Registry {
 }
 
 /// JAX's CUDA plugins take handlers on a machine without a GPU: LAPAX_CUDA_PLUGINS, with colons
-/// between them, such as those of PyPI's jax-cuda13-pjrt 0.12 and, of API 0.1, jax-cuda12-pjrt 0.7.
+/// between them. `make test` has that of PyPI's jax-cuda13-pjrt 0.12, `make test-plugins` one of API
+/// 0.1, jax-cuda12-pjrt 0.7.
 #[test]
 fn cuda_plugins_take_handlers_without_a_gpu() {
     let Some(plugins) = std::env::var_os("LAPAX_CUDA_PLUGINS").filter(|it| !it.is_empty()) else {
-        println!("skipped: no LAPAX_CUDA_PLUGINS; `make test-plugins` sets it");
+        println!("skipped: no LAPAX_CUDA_PLUGINS; `make test` sets it");
         return;
     };
     for plugin in std::env::split_paths(&plugins) {
