@@ -16,7 +16,7 @@ REFERENCE := $(wildcard /usr/lib/*/lapack/liblapack.a)
 SWEEP := full
 OPENBLAS := $(wildcard /usr/lib/*/libopenblas.so)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
-FEATURES := xla-ffi/fake $(if $(REFERENCE),lapack)
+FEATURES := xla-ffi/fake lapax-cpu/testing $(if $(REFERENCE),lapack)
 
 .PHONY: build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench lint format abi clean model miri fuzz memcheck test-versions test-plugins
 .DELETE_ON_ERROR:
@@ -209,7 +209,8 @@ accuracy: accuracy-reference accuracy-openblas
 lint: $(VENV)/.tools
 	cargo fmt --all --check
 	LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
-	    cargo clippy --workspace --all-targets --features "xla-ffi/fake lapack" --quiet -- -D warnings
+	    cargo clippy --workspace --all-targets --quiet \
+	    --features "xla-ffi/fake lapax-cpu/testing lapack" -- -D warnings
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy

@@ -212,16 +212,17 @@ fn sort<R: Real>(d: &mut [R], mut vectors: Option<(&mut [R], &mut [R])>) {
     }
 }
 
-#[cfg(test)]
-mod tests {
+#[cfg(feature = "testing")]
+pub(crate) mod tests {
     use pulp::Arch;
 
     use super::*;
     use crate::trial::tests::random;
 
+    trials!(clustered_values_converge, singular_matrices_converge);
+
     /// One large and many almost equal values, on which steps go round in circles that never come
     /// within one rounding of zero.
-    #[test]
     fn clustered_values_converge() {
         let (n, mut state) = (129, 8_592_301_916_798_141_468_u64);
         let mut noise = || {
@@ -244,7 +245,6 @@ mod tests {
 
     /// A zero on the diagonal, past which no shift comes; the matrix is singular then, and the least
     /// singular value zero.
-    #[test]
     fn singular_matrices_converge() {
         for n in [2, 5, 10, 40] {
             for (seed, tiny) in [0.0, 1e-300, 1e-30, 1e-20, 1e-17].into_iter().enumerate() {

@@ -319,14 +319,15 @@ fn normalise<T: Scalar>(x: &[T], v: &mut [T::Complex], n: usize, width: usize) {
     }
 }
 
-#[cfg(test)]
-mod tests {
+#[cfg(feature = "testing")]
+pub(crate) mod tests {
     use num_complex::Complex;
 
     use super::*;
     use crate::multishift::Patience;
 
-    #[test]
+    trials!(what_does_not_converge_is_reported);
+
     fn what_does_not_converge_is_reported() {
         let n = 9;
         // Cyclic shifts.

@@ -291,10 +291,12 @@ fn lower_triangle<T: Scalar>(a: &mut [T], n: usize, uplo: Uplo, power: T::Real) 
     }
 }
 
-#[cfg(test)]
+#[cfg(feature = "testing")]
 #[allow(clippy::cast_precision_loss, reason = "sizes here are small")]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    trials!(what_cannot_be_divided_is_iterated_on, what_does_not_converge_is_reported);
 
     const N: usize = 60;
 
@@ -316,7 +318,6 @@ mod tests {
         }
     }
 
-    #[test]
     fn what_cannot_be_divided_is_iterated_on() {
         assert_right(decompose_with(Vectors::Wanted, |_| ()));
         // Where what is not divided does not converge, divide and conquer fails.
@@ -328,7 +329,6 @@ mod tests {
         }));
     }
 
-    #[test]
     fn what_does_not_converge_is_reported() {
         for job in [Vectors::Wanted, Vectors::None] {
             let (_, info) = decompose_with(job, |scratch| {

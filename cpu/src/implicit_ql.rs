@@ -152,14 +152,16 @@ pub(crate) fn sort<R: Real>(d: &mut [R], mut z: Option<&mut [R]>) {
     }
 }
 
-#[cfg(test)]
+#[cfg(feature = "testing")]
 #[allow(clippy::cast_precision_loss, reason = "sizes here are small")]
-mod tests {
+pub(crate) mod tests {
     use pulp::Arch;
 
     use super::*;
     use crate::rotations::set_identity;
     use crate::trial::is_eigensystem;
+
+    trials!(graded_glued_and_split_matrices_converge, what_does_not_converge_is_counted);
 
     fn decompose(d: &[f64], e: &[f64]) -> Result<Vec<f64>, usize> {
         let n = d.len();
@@ -174,7 +176,6 @@ mod tests {
         Ok(w)
     }
 
-    #[test]
     fn graded_glued_and_split_matrices_converge() -> Result<(), usize> {
         for n in [1_usize, 2, 3, 20, 41, 100] {
             let graded: Vec<f64> = (0..n).map(|i| 0.5_f64.powf(i as f64)).collect();
@@ -193,7 +194,6 @@ mod tests {
         Ok(())
     }
 
-    #[test]
     fn what_does_not_converge_is_counted() {
         assert_eq!(decompose(&[0.0; 2], &[f64::NAN]), Err(1));
     }

@@ -6,6 +6,10 @@
 //! not depend on how many there are. The caller has set IEEE floating-point mode.
 #![deny(unsafe_code)]
 
+#[cfg(feature = "testing")]
+#[macro_use]
+pub mod testing;
+
 mod balance;
 mod bidiagonal_qr;
 mod bidiagonal_svd;
@@ -32,7 +36,7 @@ mod normal_range;
 mod panels;
 mod pivoted_panel;
 mod pivoted_qr;
-#[cfg(test)]
+#[cfg(feature = "testing")]
 mod portable;
 pub mod qr;
 mod reflectors;
@@ -59,7 +63,7 @@ mod tall_svd;
 mod tiled_cholesky;
 mod tiled_lu;
 mod tiled_qr;
-#[cfg(test)]
+#[cfg(feature = "testing")]
 mod tiled_tests;
 mod trial;
 pub mod triangular;

@@ -34,11 +34,12 @@ pub(crate) fn power_near_reciprocal<R: Real>(size: R) -> R {
     R::from_f64(power.clamp(smallest, smallest.recip()))
 }
 
-#[cfg(test)]
-mod tests {
+#[cfg(feature = "testing")]
+pub(crate) mod tests {
     use super::*;
 
-    #[test]
+    trials!(powers_are_exact_and_have_reciprocals, one_bad_part_is_found);
+
     fn powers_are_exact_and_have_reciprocals() {
         assert_eq!(power_near_reciprocal(1.0_f64), 1.0);
         assert_eq!(power_near_reciprocal(12.0_f64), 0.125);
@@ -49,7 +50,6 @@ mod tests {
         assert_eq!(power_near_reciprocal(f64::from_bits(1)), f64::MIN_POSITIVE.recip());
     }
 
-    #[test]
     fn one_bad_part_is_found() {
         use num_complex::Complex;
         let x = [Complex::new(1.0_f64, -3.0), Complex::new(2.0, 0.5)];

@@ -4,7 +4,6 @@
 
 use faer::{Conj, MatMut, MatRef};
 use lapax_core::{Diag, Uplo};
-use num_complex::Complex;
 use pulp::{Arch, WithSimd};
 
 use crate::triangular::System;
@@ -13,25 +12,7 @@ use crate::{Real, Scalar, cholesky, lu, substitution, update};
 /// The order of the systems: the largest base case.
 const N: usize = 32;
 
-#[test]
-fn f32() {
-    all::<f32>();
-}
-
-#[test]
-fn f64() {
-    all::<f64>();
-}
-
-#[test]
-fn c64() {
-    all::<Complex<f32>>();
-}
-
-#[test]
-fn c128() {
-    all::<Complex<f64>>();
-}
+for_each_scalar!(all);
 
 fn all<T: Scalar>() {
     // Hermitian with a dominant diagonal, so that each kernel is stable on it.

@@ -80,15 +80,17 @@ fn step<R: Real>(d: &mut [R], squares: &mut [R]) {
     d[0] = shift + gamma;
 }
 
-#[cfg(test)]
+#[cfg(feature = "testing")]
 #[allow(clippy::cast_precision_loss, reason = "sizes here are small")]
-mod tests {
+pub(crate) mod tests {
     use pulp::Arch;
 
     use super::*;
     use crate::implicit_ql::{ImplicitQl, STEPS};
     use crate::rotations::Rotation;
     use crate::trial::tests::random;
+
+    trials!(same_as_by_rotations, what_does_not_converge_is_reported);
 
     fn compare<R: Real>(d: &[f64], e: &[f64]) {
         let n = d.len();
@@ -108,7 +110,6 @@ mod tests {
         assert!(values.windows(2).all(|pair| pair[0] <= pair[1]));
     }
 
-    #[test]
     fn same_as_by_rotations() {
         for n in [1_usize, 2, 3, 5, 20, 41, 100] {
             let numbers = |seed| random(seed).take(n).collect::<Vec<f64>>();
@@ -140,7 +141,6 @@ mod tests {
         }
     }
 
-    #[test]
     fn what_does_not_converge_is_reported() {
         assert!(!eigenvalues(&mut [0.0, 0.0], &mut [f64::NAN], STEPS));
         assert!(!eigenvalues(&mut [0.0, 1.0], &mut [1.0], 0));

@@ -311,10 +311,16 @@ pub(crate) fn eigenvalues<T: Scalar>(t: &[T], n: usize, w: &mut [T], wi: &mut [T
     }
 }
 
-#[cfg(test)]
-mod tests {
+#[cfg(feature = "testing")]
+pub(crate) mod tests {
     use super::*;
     use crate::multishift::Patience;
+
+    trials!(
+        the_plain_iteration_goes_on_where_the_fast_one_gives_up,
+        a_pair_whose_block_rounding_breaks_is_real,
+        what_does_not_converge_is_reported
+    );
 
     /// Cyclic shifts of order n and a little noise; the patience of each iteration; `info`, and T·Zᴴ
     /// against Zᴴ·A in units of ε.
@@ -341,7 +347,6 @@ mod tests {
         (info, largest)
     }
 
-    #[test]
     fn the_plain_iteration_goes_on_where_the_fast_one_gives_up() {
         for n in [100, 160] {
             for many in [0, 1] {
@@ -352,7 +357,6 @@ mod tests {
     }
 
     /// b·c, below zero by 2⁻¹⁶², is exact in double precision, and c is below the denormal numbers.
-    #[test]
     fn a_pair_whose_block_rounding_breaks_is_real() -> Result<(), Error> {
         let half = 2.0_f32.powi(-70) * (1.0 + 2.0_f32.powi(-10) - 2.0_f32.powi(-20));
         let c = -2.0_f32.powi(-140) * (1.0 + 2.0_f32.powi(-9));
@@ -379,7 +383,6 @@ mod tests {
         Ok(())
     }
 
-    #[test]
     fn what_does_not_converge_is_reported() {
         for n in [3, 20, 100] {
             let (info, _) = decompose_with(n, Patience { many: 0, two: 0 });

@@ -148,11 +148,12 @@ pub(crate) fn first_largest<T: Scalar>(x: &[T]) -> usize {
     x[first..].iter().position(found).map_or(0, |i| first + i)
 }
 
-#[cfg(test)]
-mod tests {
+#[cfg(feature = "testing")]
+pub(crate) mod tests {
     use super::first_largest;
 
-    #[test]
+    trials!(ties_and_nan, complex_numbers_by_the_sum_of_their_parts);
+
     fn ties_and_nan() {
         for n in [1, 5, 31, 32, 33, 47, 48, 100] {
             let mut x: Vec<f64> = (0..n).map(|i| f64::from(i % 7) - 3.0).collect();
@@ -172,7 +173,6 @@ mod tests {
         }
     }
 
-    #[test]
     fn complex_numbers_by_the_sum_of_their_parts() {
         let number = |re, im| num_complex::Complex::new(re, im);
         let mut x = vec![number(1.0_f32, 0.0); 40];

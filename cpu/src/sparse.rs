@@ -194,6 +194,6 @@ impl std::fmt::Display for BadIndex {
 
 impl std::error::Error for BadIndex {}
 
-#[cfg(test)]
+#[cfg(feature = "testing")]
 #[path = "sparse_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -4,6 +4,15 @@ use num_complex::Complex;
 
 use super::*;
 
+trials!(
+    products_of_integers_are_exact_in_every_type,
+    integers_wrap,
+    sums_are_accurate_and_do_not_depend_on_the_threads,
+    stored_numbers_count_and_others_do_not,
+    indices_that_are_none_are_named,
+    nothing_asked_for_is_nothing_read
+);
+
 /// Numbers without pattern: xorshift64.
 struct Random(u64);
 
@@ -131,7 +140,6 @@ fn check<T: Number, I: Index + TryFrom<i64, Error: Debug>>() {
     }
 }
 
-#[test]
 fn products_of_integers_are_exact_in_every_type() {
     check::<i32, i32>();
     check::<i64, i64>();
@@ -141,7 +149,6 @@ fn products_of_integers_are_exact_in_every_type() {
     check::<Complex<f64>, i32>();
 }
 
-#[test]
 fn integers_wrap() {
     let sizes = Sizes { batch: 1, rows: 1, k: 1, n: 1 };
     let a = Csr { data: &[i32::MAX, 1], indptr: &[0, 2], indices: &[0, 0] };
@@ -153,7 +160,6 @@ fn integers_wrap() {
 }
 
 /// Rounded sums: within nnz·ε·Σ|a||x| of the exact one, and the same bits on any number of threads.
-#[test]
 fn sums_are_accurate_and_do_not_depend_on_the_threads() {
     for n in [1, 3, 40] {
         let (rows, k) = (4000, 50);
@@ -179,7 +185,6 @@ fn sums_are_accurate_and_do_not_depend_on_the_threads() {
     }
 }
 
-#[test]
 fn stored_numbers_count_and_others_do_not() {
     let sizes = Sizes { batch: 1, rows: 3, k: 2, n: 2 };
     let a = Csr { data: &[0.0, 1.0, 2.0], indptr: &[0, 1, 1, 3], indices: &[0_i64, 1, 1] };
@@ -201,7 +206,6 @@ fn refusal(indptr: &[i32], indices: &[i32], k: usize) -> String {
     outcome.expect_err("a refusal").to_string()
 }
 
-#[test]
 fn indices_that_are_none_are_named() {
     let fine = [0, 1, 2, 0, 2, 3];
     let sizes = Sizes { batch: 2, rows: 2, k: 2, n: 1 };
@@ -229,7 +233,6 @@ fn indices_that_are_none_are_named() {
     assert_eq!(refusal(&fine, &[0; 6], 0), text);
 }
 
-#[test]
 fn nothing_asked_for_is_nothing_read() {
     for (rows, n) in [(0, 3), (3, 0), (0, 0)] {
         let sizes = Sizes { batch: 1, rows, k: 2, n };

@@ -282,9 +282,15 @@ fn multiply_by_p<T: Scalar>(
     }
 }
 
-#[cfg(test)]
-mod tests {
+#[cfg(feature = "testing")]
+pub(crate) mod tests {
     use super::*;
+
+    trials!(
+        what_cannot_be_divided_is_iterated_on,
+        values_alone_are_found_by_transforms_and_by_steps,
+        what_does_not_converge_is_reported
+    );
 
     const N: usize = 70;
 
@@ -313,7 +319,6 @@ mod tests {
         }
     }
 
-    #[test]
     fn what_cannot_be_divided_is_iterated_on() {
         assert_right(decompose_with(SingularVectors::All, |_| ()));
         // Where what is not divided does not converge, divide and conquer fails.
@@ -323,7 +328,6 @@ mod tests {
         }));
     }
 
-    #[test]
     fn values_alone_are_found_by_transforms_and_by_steps() {
         assert_right(decompose_with(SingularVectors::None, |scratch| {
             assert!(scratch.square.values.is_some());
@@ -331,7 +335,6 @@ mod tests {
         assert_right(decompose_with(SingularVectors::None, |scratch| scratch.square.values = None));
     }
 
-    #[test]
     fn what_does_not_converge_is_reported() {
         for job in [SingularVectors::All, SingularVectors::None] {
             let give_up = |steps| {

@@ -7,7 +7,7 @@ use lapax_core::{InOut, Scalar as _, Serial, Side, Spawned, Threads, Trans};
 use pulp::Arch;
 
 use crate::householder::Factor;
-use crate::lanes::tests::{close, for_each_scalar, random};
+use crate::lanes::tests::{close, random};
 use crate::reflectors::Reflectors;
 use crate::{
     Diag, Real, Scalar, Uplo, cholesky, lu, reflectors, tiled_cholesky, tiled_lu, tiled_qr,

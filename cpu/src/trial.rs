@@ -145,7 +145,7 @@ fn sign<R: Real>(i: usize) -> R {
     if (x ^ (x >> 29)).wrapping_mul(GOLDEN).leading_zeros() == 0 { R::ONE } else { -R::ONE }
 }
 
-#[cfg(test)]
+#[cfg(feature = "testing")]
 #[allow(clippy::cast_precision_loss, reason = "23 bits")]
 pub(crate) mod tests {
     /// Numbers that look random, in [-1, 1).

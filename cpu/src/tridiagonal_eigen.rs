@@ -169,9 +169,9 @@ fn deflate<R: Real + Scalar>(
     }
 }
 
-#[cfg(test)]
+#[cfg(feature = "testing")]
 #[allow(clippy::cast_precision_loss, reason = "sizes here are small")]
-mod tests {
+pub(crate) mod tests {
     use lapax_core::{Serial, Spawned};
 
     use super::*;
@@ -179,6 +179,8 @@ mod tests {
     use crate::merge::SHARED_ORDER;
     use crate::trial::is_eigensystem;
     use crate::trial::tests::random;
+
+    trials!(every_order_and_every_deflation, threads_change_no_bit);
 
     /// Matrices of order n that deflate not at all, in part, and as a whole.
     fn matrices(n: usize) -> Vec<(Vec<f64>, Vec<f64>)> {
@@ -227,7 +229,6 @@ mod tests {
         Some((w, z))
     }
 
-    #[test]
     fn every_order_and_every_deflation() {
         for n in [1, 2, 3, LEAF, LEAF + 1, 33, 50, 101, SHARED_ORDER, 300] {
             for (at, (d, e)) in matrices(n).into_iter().enumerate() {
@@ -237,7 +238,6 @@ mod tests {
         }
     }
 
-    #[test]
     fn threads_change_no_bit() {
         for n in [SHARED_ORDER, 2 * SHARED_ORDER + 3] {
             for (d, e) in matrices(n) {

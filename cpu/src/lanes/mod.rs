@@ -25,8 +25,8 @@ pub(crate) mod perturbed;
 pub(crate) mod qr;
 mod reflector;
 mod rotations;
-#[cfg(test)]
-mod row_tests;
+#[cfg(feature = "testing")]
+pub(crate) mod row_tests;
 mod scaling;
 pub(crate) mod schur;
 mod single_shift;
@@ -35,7 +35,7 @@ mod standard;
 pub(crate) mod svd;
 pub(crate) mod svd_bidiagonal;
 pub(crate) mod sytrd;
-#[cfg(test)]
+#[cfg(feature = "testing")]
 pub(crate) mod tests;
 mod tile;
 mod transpose;

@@ -4,7 +4,7 @@
 
 use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Scalar as _, Serial};
 
-use super::tests::{BATCHES, Level, ORDERS, close, for_each_scalar, random};
+use super::tests::{BATCHES, Level, ORDERS, close, random};
 use crate::{Real, Scalar, Trans, row_major};
 
 for_each_scalar!(lu, slogdet, solve, lu_solve, cholesky, qr, tridiagonal);

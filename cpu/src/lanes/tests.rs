@@ -13,36 +13,11 @@ pub(super) const BATCHES: [usize; 3] = [1, 19, 32];
 pub(super) const ORDERS: [(usize, usize); 9] =
     [(1, 1), (2, 2), (3, 3), (4, 4), (7, 7), (16, 16), (5, 9), (9, 2), (32, 32)];
 
-macro_rules! for_each_scalar {
-    ($($test:ident),+ $(,)?) => {$(
-        mod $test {
-            #[test]
-            fn f32() {
-                super::$test::<f32>();
-            }
-            #[test]
-            fn f64() {
-                super::$test::<f64>();
-            }
-            #[test]
-            fn c64() {
-                super::$test::<num_complex::Complex<f32>>();
-            }
-            #[test]
-            fn c128() {
-                super::$test::<num_complex::Complex<f64>>();
-            }
-        }
-    )+};
-}
-
-pub(crate) use for_each_scalar;
-
 for_each_scalar!(lu, cholesky, triangular, qr, eigh, svd, tridiagonal);
-mod perturbed;
-mod reductions;
-mod schur;
-mod svd_bidiagonal;
+pub(crate) mod perturbed;
+pub(crate) mod reductions;
+pub(crate) mod schur;
+pub(crate) mod svd_bidiagonal;
 
 /// A kind of register.
 #[derive(Clone, Copy, Debug)]

@@ -164,11 +164,16 @@ fn low_half(slot: i64) -> i32 {
     i32::from_le_bytes([a, b, c, d])
 }
 
-#[cfg(test)]
-mod tests {
+#[cfg(feature = "testing")]
+pub(crate) mod tests {
     use super::*;
 
-    #[test]
+    trials!(
+        width_is_found,
+        integers_survive_the_round_trip,
+        narrowing_names_the_quantity_and_the_limit
+    );
+
     fn width_is_found() {
         // Debian's library with 64-bit integers is the one that is chosen by that name.
         let expected = if cfg!(lapax_reference64) { Some(Width::Bits64) } else { None };
@@ -177,7 +182,6 @@ mod tests {
         assert_eq!(expected.unwrap_or(width), width);
     }
 
-    #[test]
     fn integers_survive_the_round_trip() {
         for count in 0..5 {
             let values: Vec<i32> = (0..count).map(|i| i * 7 - 3).collect();
@@ -189,7 +193,6 @@ mod tests {
         }
     }
 
-    #[test]
     fn narrowing_names_the_quantity_and_the_limit() {
         let limit = Width::Bits32.limit();
         assert_eq!(Int::narrowed(Width::Bits32, "n", limit).map(Int::get), Ok(limit));

@@ -20,6 +20,8 @@ pub mod eig;
 pub mod eigh;
 pub mod hessenberg;
 mod integers;
+#[cfg(feature = "testing")]
+pub(crate) use integers::tests::TRIALS;
 mod least;
 mod library;
 pub mod lu;

@@ -3,8 +3,8 @@
 pub(crate) mod lu;
 pub(crate) mod lu_solve;
 pub(crate) mod substitution;
-#[cfg(test)]
-mod tests;
+#[cfg(feature = "testing")]
+pub(crate) mod tests;
 
 use pulp::Simd;
 

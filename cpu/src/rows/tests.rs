@@ -6,7 +6,7 @@ use lapax_core::{InOut, Items, ItemsInOut, ItemsMut};
 
 use super::LANES;
 use crate::lanes::lu::Output;
-use crate::lanes::tests::{Level, close, for_each_scalar, random};
+use crate::lanes::tests::{Level, close, random};
 use crate::lanes::{self, Order};
 use crate::{Diag, Real, Scalar, Trans, Uplo};
 

@@ -4,17 +4,7 @@ use super::*;
 use crate::lanes::dqds::{Dqds, ROW};
 use crate::svd::{Svd, gesdd};
 
-for_each_scalar!(decompositions);
-
-#[test]
-fn bidiagonal_f32() {
-    bidiagonal::<f32>();
-}
-
-#[test]
-fn bidiagonal_f64() {
-    bidiagonal::<f64>();
-}
+for_each_scalar!(decompositions; bidiagonal);
 
 /// The square roots of what [`Dqds`] finds, and whether it converged.
 struct Values {
