@@ -152,19 +152,27 @@ fn main() -> ExitCode {
 
 /// Prints the rows; whether each holds its goal.
 fn compare() -> Result<bool, Box<dyn Error>> {
+    /// Rounds of all rows, of which each row's best counts: on a shared machine slow spells last longer
+    /// than a row does.
+    const ROUNDS: usize = 4;
     let library = compile()?;
     // SAFETY: a library of handlers, which stays loaded.
     let library = Box::leak(Box::new(unsafe { libloading::Library::new(library)? }));
-    println!("{:<40}{:>10}{:>10}{:>8}", "ns per call", "C++", "xla-ffi", "ratio");
-    let mut within = true;
-    for Row { what, theirs, ours, wrong, goal } in ROWS {
-        // SAFETY: a handler of compare.cc.
-        let theirs = unsafe { *library.get::<StageFn>(theirs.as_bytes())? };
-        let (theirs, ours) = rows(theirs, ours, wrong)?;
-        println!("{what:<40}{theirs:>10.1}{ours:>10.1}{:>8.2}", ours / theirs);
-        within &= !goal || ours * 3.0 <= theirs;
+    let mut best = [(f64::INFINITY, f64::INFINITY); ROWS.len()];
+    for _ in 0..ROUNDS {
+        for (best, row) in best.iter_mut().zip(&ROWS) {
+            // SAFETY: a handler of compare.cc.
+            let theirs = unsafe { *library.get::<StageFn>(row.theirs.as_bytes())? };
+            let found = rows(theirs, row.ours, row.wrong)?;
+            *best = (best.0.min(found.0), best.1.min(found.1));
+        }
     }
-    Ok(within)
+    println!("{:<40}{:>10}{:>10}{:>8}", "ns per call", "C++", "xla-ffi", "ratio");
+    for ((theirs, ours), row) in best.iter().zip(&ROWS) {
+        println!("{:<40}{theirs:>10.1}{ours:>10.1}{:>8.2}", row.what, ours / theirs);
+    }
+    let held = |(best, row): (&(f64, f64), &Row)| !row.goal || best.1 * 3.0 <= best.0;
+    Ok(best.iter().zip(&ROWS).all(held))
 }
 
 /// The C++ handlers as a shared library.
@@ -202,7 +210,7 @@ fn rows(cpp: StageFn, ours: StageFn, wrong: bool) -> Result<(f64, f64), String> 
         .attr("perm", Attr::I64s(vec![0, 1, 2]));
     call.with_frame(&host, |frame| {
         let mut best = (f64::INFINITY, f64::INFINITY);
-        for _ in 0..if wrong { 50 } else { 500 } {
+        for _ in 0..if wrong { 20 } else { 200 } {
             best.0 = best.0.min(measure(cpp, frame, wrong)?);
             best.1 = best.1.min(measure(ours, frame, wrong)?);
         }
