@@ -149,8 +149,19 @@ fn cuda_plugins_take_handlers_without_a_gpu() {
         let registry = load(&plugin);
         println!("{}: API {:?}", plugin.display(), registry.version());
         let all = lapax::Registration::all();
-        let count = all.register(registry).unwrap();
-        assert_eq!(all.register(registry), Ok(count), "a second time");
+        let outcome = all.register(registry);
+        assert_eq!(all.register(registry), outcome, "a second time");
+        if registry.version().is_some() {
+            assert_eq!(outcome, Ok(lapax::targets().count()));
+            continue;
+        }
+        // A plugin of API 0.1 does not tell its version, and knows no stage but execute: it has the
+        // targets with that one alone.
+        let more = lapax::targets().filter(|(_, target)| target.initialize.is_some()).count();
+        let error = outcome.unwrap_err();
+        assert_eq!(error.code(), xla_ffi::ErrorCode::Unimplemented);
+        let text = format!("{more} of {} targets of lapax were refused", lapax::targets().count());
+        assert!(error.to_string().contains(&text), "{error}");
     }
 }
 
