@@ -11,6 +11,7 @@ use lapax_core::{
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::few;
 use crate::lanes::{self, Order, for_each_group};
 use crate::row_major;
 use crate::scalar::nanoseconds;
@@ -117,10 +118,21 @@ pub fn cholesky<T: Scalar>(
     l: InOut<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    if !lanes::pay(batch, n, LANES_ORDER) {
+    let few = few::pay(batch, n);
+    if !(few || lanes::pay(batch, n, LANES_ORDER)) {
         return row_major::cholesky(potrf, mean, batch, n, l, threads);
     }
     let operands = (ItemsInOut::new("l", batch, &[n, n], l)?,);
+    if few {
+        few::each(batch, operands, |(l,)| {
+            if mean {
+                row_major::mean_with_adjoint(l, n);
+            }
+            let factored = factor_tiny(MatMut::from_row_major_slice_mut(l, n, n)).is_ok();
+            row_major::only_lower(l, n, factored);
+        });
+        return Ok(());
+    }
     let kernel = lanes::cholesky::FactorRows { n, mean };
     for_each_group::<T, _>(batch, operands, nanoseconds::<T>(n * n * n / 6), threads, &kernel);
     Ok(())

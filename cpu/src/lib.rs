@@ -21,6 +21,7 @@ pub mod determinant;
 pub mod eig;
 mod eigenvectors;
 pub mod eigh;
+mod few;
 mod francis;
 pub mod hessenberg;
 mod hessenberg_columns;

@@ -9,6 +9,7 @@ use lapax_core::{Items, ItemsInOut, ItemsMut, for_each, for_each_large, index_fi
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::few;
 use crate::lanes::lu::Output;
 use crate::lanes::{self, Order, for_each_group};
 use crate::row_major;
@@ -74,45 +75,50 @@ pub fn getrf<T: Scalar>(
         ItemsMut::new("info", batch, &[], info)?,
     );
     let products = m.saturating_mul(n).saturating_mul(k) / 3;
+    let time = nanoseconds::<T>(products);
+    if few::pay(batch, m.max(n)) {
+        few::each(batch, operands, |(a, ipiv, info)| {
+            info[0] = lapack_info(few::factor(a, (m, n), Order::Column, ipiv, 1));
+        });
+        return Ok(());
+    }
     if k > 0 && lanes::pay(batch, m.max(n), LANES_ORDER) {
         let (order, output) = (Order::Column, Output::Lapack);
         let kernel = lanes::lu::Factor { m, n, order, output };
-        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
         return Ok(());
     }
     if k > 0 && rows::pay::<T>(m.max(n)) {
         let kernel = rows::lu::Factor { m, n, order: Order::Column, output: Output::Lapack };
-        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
         return Ok(());
     }
     if k > TILED_ORDER {
         for_each_large(batch, operands, threads, |(a, ipiv, info), threads| {
             let a = MatMut::from_column_major_slice_mut(a, m, n);
             let zero = tiled(a, ipiv, 1, threads);
-            info[0] = zero.map_or(0, |j| i32::try_from(j + 1).unwrap_or(i32::MAX));
+            info[0] = lapack_info(zero);
         });
         return Ok(());
     }
     let arch = Arch::new();
     let scratch = || Scratch::new(m, n);
-    for_each(
-        batch,
-        operands,
-        nanoseconds::<T>(products),
-        threads,
-        scratch,
-        |scratch, (a, ipiv, info)| {
-            let Scratch { swaps, substitution } = scratch;
-            let panel = Panel { a, lda: m, row: 0 };
-            let zero = factor(panel, swaps, substitution, arch);
-            // Rows are at most m, which is an i32.
-            for (pivot, &row) in ipiv.iter_mut().zip(&*swaps) {
-                *pivot = i32::try_from(row + 1).unwrap_or(i32::MAX);
-            }
-            info[0] = zero.map_or(0, |j| i32::try_from(j + 1).unwrap_or(i32::MAX));
-        },
-    );
+    for_each(batch, operands, time, threads, scratch, |scratch, (a, ipiv, info)| {
+        let Scratch { swaps, substitution } = scratch;
+        let panel = Panel { a, lda: m, row: 0 };
+        let zero = factor(panel, swaps, substitution, arch);
+        // Rows are at most m, which is an i32.
+        for (pivot, &row) in ipiv.iter_mut().zip(&*swaps) {
+            *pivot = i32::try_from(row + 1).unwrap_or(i32::MAX);
+        }
+        info[0] = lapack_info(zero);
+    });
     Ok(())
+}
+
+/// LAPACK's `info`: 0, or the row with the first pivot that is zero, counted from 1.
+fn lapack_info(zero: Option<usize>) -> i32 {
+    zero.map_or(0, |row| i32::try_from(row + 1).unwrap_or(i32::MAX))
 }
 
 /// Factors each m × n row-major matrix of a batch as P·A = L·U, in place.
@@ -133,8 +139,8 @@ pub fn lu<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let k = m.min(n);
-    let pay = lanes::pay(batch, m.max(n), LANES_ORDER);
-    if k == 0 || !(pay || rows::pay::<T>(m.max(n)) || k > TILED_ORDER) {
+    let (few, pay) = (few::pay(batch, m.max(n)), lanes::pay(batch, m.max(n), LANES_ORDER));
+    if k == 0 || !(few || pay || rows::pay::<T>(m.max(n)) || k > TILED_ORDER) {
         return row_major::lu(getrf, batch, m, n, a, pivots, permutation, threads);
     }
     let operands = (
@@ -154,7 +160,12 @@ pub fn lu<T: Scalar>(
     let products = m.saturating_mul(n).saturating_mul(k) / 3;
     let time = nanoseconds::<T>(products);
     let (order, output) = (Order::Row, Output::Permutation);
-    if pay {
+    if few {
+        few::each(batch, operands, |(a, pivots, permutation)| {
+            few::factor(a, (m, n), order, pivots, 0);
+            permute(pivots, permutation);
+        });
+    } else if pay {
         let kernel = lanes::lu::Factor { m, n, order, output };
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
     } else {
@@ -184,8 +195,9 @@ pub fn lu_solve<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let by_rows = triangular::by_rows::<T>(n, nrhs);
-    if n == 0 || nrhs == 0 || !(by_rows || lanes::pay(batch, n, triangular::LANES_ORDER)) {
+    let (few, by_rows) = (few::pay(batch, n.max(nrhs)), triangular::by_rows::<T>(n, nrhs));
+    let pay = few || by_rows || lanes::pay(batch, n, triangular::LANES_ORDER);
+    if n == 0 || nrhs == 0 || !pay {
         return row_major::lu_solve(trsm, trans, batch, n, nrhs, lu, permutation, b, x, threads);
     }
     let operands = (
@@ -194,14 +206,18 @@ pub fn lu_solve<T: Scalar>(
         Items::new("b", batch, &[n, nrhs], b)?,
         ItemsMut::new("x", batch, &[n, nrhs], x)?,
     );
-    let products = n.saturating_mul(n).saturating_mul(nrhs);
-    if by_rows {
+    let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(nrhs));
+    if few {
+        few::each(batch, operands, |(lu, permutation, b, x)| {
+            few::lu_solve(trans, (n, nrhs), lu, permutation, b, x);
+        });
+    } else if by_rows {
         let kernel = rows::lu_solve::Solve { trans, n, nrhs };
-        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
-        return Ok(());
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+    } else {
+        let kernel = lanes::lu_solve::Solve { trans, n, nrhs };
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
     }
-    let kernel = lanes::lu_solve::Solve { trans, n, nrhs };
-    for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
     Ok(())
 }
 
@@ -516,7 +532,7 @@ pub fn lu_pivots_to_permutation(
 }
 
 /// The permutation that swaps make, in order, of the identity; one with a row outside it is skipped.
-fn permute(pivots: &[i32], permutation: &mut [i32]) {
+pub(crate) fn permute(pivots: &[i32], permutation: &mut [i32]) {
     for (value, entry) in (0..).zip(permutation.iter_mut()) {
         *entry = value;
     }

@@ -216,20 +216,23 @@ pub(crate) fn cholesky<T: Scalar>(
         elements,
         threads,
         || (),
-        |(), (l, info)| {
-            if info[0] != 0 {
-                l.fill(nan());
-            }
-            for (i, row) in l.chunks_exact_mut(n).enumerate() {
-                row[i + 1..].fill(T::ZERO);
-            }
-        },
+        |(), (l, info)| only_lower(l, n, info[0] == 0),
     );
     Ok(())
 }
 
+/// Zeros above the diagonal, and NaN in the rest of a matrix that was not factored.
+pub(crate) fn only_lower<T: Scalar>(l: &mut [T], n: usize, factored: bool) {
+    if !factored {
+        l.fill(nan());
+    }
+    for (i, row) in l.chunks_exact_mut(n).enumerate() {
+        row[i + 1..].fill(T::ZERO);
+    }
+}
+
 /// The lower triangle of (A + Aᴴ) / 2 in place of A's.
-fn mean_with_adjoint<T: Scalar>(a: &mut [T], n: usize) {
+pub(crate) fn mean_with_adjoint<T: Scalar>(a: &mut [T], n: usize) {
     let two = T::Real::ONE + T::Real::ONE;
     for i in 0..n {
         for j in 0..=i {

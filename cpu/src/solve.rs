@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use lapax_core::{Items, ItemsMut, for_each_part, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
 
+use crate::few;
 use crate::lanes::{self, MAX_LANES, for_each_group};
 use crate::lu::{self, LANES_ORDER};
 use crate::row_major::Getrf;
@@ -55,7 +56,9 @@ pub fn solve<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    if nrhs == 0 || nrhs > LANES_SIDES || !lanes::pay(batch, n, LANES_ORDER) {
+    let few = few::pay(batch, n.max(nrhs));
+    let pay = few || nrhs <= LANES_SIDES && lanes::pay(batch, n, LANES_ORDER);
+    if n == 0 || nrhs == 0 || !pay {
         return by_factors(Routines::own(), batch, (n, nrhs), a, Some(b), x, threads);
     }
     let operands = (
@@ -63,8 +66,15 @@ pub fn solve<T: Scalar>(
         Items::new("b", batch, &[n, nrhs], b)?,
         ItemsMut::new("x", batch, &[n, nrhs], x)?,
     );
-    let kernel = lanes::solve::Solve { n, nrhs };
-    for_each_group::<T, _>(batch, operands, time::<T>(n, nrhs), threads, &kernel);
+    let time = time::<T>(n, nrhs);
+    if few {
+        few::each(batch, operands, |(a, b, x)| {
+            few::solve((n, nrhs), a, Some(b), x);
+        });
+    } else {
+        let kernel = lanes::solve::Solve { n, nrhs };
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+    }
     Ok(())
 }
 
@@ -82,12 +92,20 @@ pub fn inv<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    if !lanes::pay(batch, n, LANES_ORDER) {
+    let few = few::pay(batch, n);
+    if !(few || lanes::pay(batch, n, LANES_ORDER)) {
         return by_factors(Routines::own(), batch, (n, n), a, None, x, threads);
     }
     let operands = (Items::new("a", batch, &[n, n], a)?, ItemsMut::new("x", batch, &[n, n], x)?);
-    let kernel = lanes::solve::Invert { n };
-    for_each_group::<T, _>(batch, operands, time::<T>(n, n), threads, &kernel);
+    let time = time::<T>(n, n);
+    if few {
+        few::each(batch, operands, |(a, x)| {
+            few::solve((n, n), a, None, x);
+        });
+    } else {
+        let kernel = lanes::solve::Invert { n };
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+    }
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use lapax_core::{Items, ItemsInOut, for_each, for_each_large, run_tasks};
 use lapax_cpu_macros::per_scalar;
 use pulp::Arch;
 
+use crate::few;
 use crate::lanes::{self, Order, for_each_group};
 use crate::rows;
 use crate::scalar::nanoseconds;
@@ -72,20 +73,27 @@ pub fn trsm<T: Scalar>(
         (Uplo::Upper, false) | (Uplo::Lower, true) => Uplo::Upper,
     };
     let products = q.saturating_mul(q).saturating_mul(nrhs) / 2;
+    let time = nanoseconds::<T>(products);
     let (a_order, b_order) = (order(transpose), order(side == Side::Right));
+    let system = System { uplo, diag, conj };
+    if few::pay(batch, q.max(nrhs)) {
+        few::each(batch, operands, |(a, b)| {
+            few::substitute(system, (q, nrhs), (a, a_order), (b, b_order));
+        });
+        return Ok(());
+    }
     if by_rows::<T>(q, nrhs) {
         let conj = conj.is_conj();
         let kernel = rows::substitution::Solve { uplo, diag, conj, n: q, nrhs, a_order, b_order };
-        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
         return Ok(());
     }
     if lanes::pay(batch, q, LANES_ORDER) {
         let conj = conj.is_conj();
         let kernel = lanes::triangular::Solve { uplo, diag, conj, n: q, nrhs, a_order, b_order };
-        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
         return Ok(());
     }
-    let system = System { uplo, diag, conj };
     let arch = Arch::new();
     let views = |a, b| {
         let a = MatRef::from_column_major_slice(a, q, q);
@@ -108,7 +116,7 @@ pub fn trsm<T: Scalar>(
         return Ok(());
     }
     let scratch = || Scratch::new(q, nrhs);
-    for_each(batch, operands, nanoseconds::<T>(products), threads, scratch, |scratch, (a, b)| {
+    for_each(batch, operands, time, threads, scratch, |scratch, (a, b)| {
         let (a, b) = views(a, b);
         solve(system, a, b, scratch, arch);
     });
