@@ -12,11 +12,11 @@ use crate::simd::{sub_mul, sub_scaled};
 pub(crate) const TOGETHER: usize = 4;
 /// Elements that go together: a compiler makes vectors of eight, of sixteen often not (f32 and
 /// n = 256: 4.9 us and 13 us).
-const PARTS: usize = 8;
+pub(crate) const PARTS: usize = 8;
 
 /// The sums of the parts of each.
 #[inline(always)]
-fn totals<T: Scalar>(sums: [[T; PARTS]; TOGETHER]) -> [T; TOGETHER] {
+pub(crate) fn totals<T: Scalar>(sums: [[T; PARTS]; TOGETHER]) -> [T; TOGETHER] {
     // All four at once, by loops: a closure that `map` calls would be compiled without wide registers (f64, n =
     // 64 to bidiagonal form: 139 us with it and 111 without).
     let mut parts = [[T::ZERO; TOGETHER]; PARTS];

@@ -35,6 +35,7 @@ mod merge;
 mod multishift;
 mod normal_range;
 mod panels;
+mod parts;
 mod pivoted_panel;
 mod pivoted_qr;
 #[cfg(feature = "testing")]
@@ -52,7 +53,9 @@ mod secular;
 mod shifted;
 mod simd;
 mod single_shift;
+mod small_bidiagonal;
 mod small_qr;
+mod small_tridiagonal;
 pub mod solve;
 pub mod sparse;
 mod sparse_row;

@@ -4,6 +4,8 @@
 //! their width: Dongarra, Sorensen and Hammarling, "Block reduction of matrices to condensed forms
 //! for eigenvalue computations" (J. Comput. Appl. Math. 27, 1989; LAPACK working note 2).
 
+use std::ops::RangeInclusive;
+
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each};
 use lapax_cpu_macros::per_scalar;
@@ -15,8 +17,13 @@ use crate::lanes::{self, for_each_group};
 use crate::normal_range::{largest_part, power_near_reciprocal};
 use crate::scalar::{is_single, nanoseconds, narrow, widen};
 use crate::simd::sub_scaled;
+use crate::small_tridiagonal;
 use crate::{Error, InOut, Scalar, Threads, Uplo};
 
+/// The orders of matrices that are reduced in one pass for each column. On one core with AVX-512, f64,
+/// eigenvalues alone, with panels and in one pass: n = 8 4.5 and 4.8 us, 16 14 and 13, 64 179 and 143, 96 420 and
+/// 343, 128 900 and 730.
+const SMALL: RangeInclusive<usize> = 16..=128;
 /// Columns that are reduced before the rest is updated.
 const PANEL: usize = 32;
 /// The order up to which a Hermitian update is computed as a full product, of which half is used.
@@ -208,13 +215,19 @@ pub(crate) struct Scratch<T> {
     w: Vec<T>,
     /// A product of which one triangle is used.
     block: Vec<T>,
+    small: Option<small_tridiagonal::Scratch<T>>,
 }
 
 impl<T: Scalar> Scratch<T> {
     /// For matrices of order n.
     pub(crate) fn new(n: usize) -> Self {
+        if SMALL.contains(&n) {
+            let small = Some(small_tridiagonal::Scratch::new(n));
+            return Self { w: Vec::new(), block: Vec::new(), small };
+        }
         let block = if n <= PANEL { 0 } else { PRODUCT_ORDER };
-        Self { w: vec![T::ZERO; n * PANEL.min(n)], block: vec![T::ZERO; block * block] }
+        let zeros = |count| vec![T::ZERO; count];
+        Self { w: zeros(n * PANEL.min(n)), block: zeros(block * block), small: None }
     }
 }
 
@@ -230,6 +243,12 @@ pub(crate) fn tridiagonalize<T: Scalar>(
     scratch: &mut Scratch<T>,
     arch: Arch,
 ) {
+    if d.is_empty() {
+        return;
+    }
+    if let Some(scratch) = &mut scratch.small {
+        return arch.dispatch(small_tridiagonal::Reduce { a, d, e, tau, scratch });
+    }
     let n = d.len();
     let mut first = 0;
     while first < n {
