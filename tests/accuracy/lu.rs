@@ -102,7 +102,9 @@ fn residual<T: Sample>() {
                     let ipiv = &result.ipiv[b * k..(b + 1) * k];
                     let ratio = residual_ratio(m, n, a, lu, ipiv, -exponent);
                     ratios.add(backend, "P·L·U − A", ratio, || format!("{kind:?} {m}x{n}"));
-                    assert_multipliers_are_bounded(backend, m, lu);
+                    if backend.is_held() {
+                        assert_multipliers_are_bounded(backend, m, lu);
+                    }
                 }
             }
         }
