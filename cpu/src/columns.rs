@@ -191,10 +191,24 @@ pub(crate) fn reflect_columns<S: Simd, T: Scalar>(
 #[inline(always)]
 pub(crate) fn hermitian_product<S: Simd, T: Scalar>(columns: &[T], n: usize, x: &[T], y: &mut [T]) {
     y.fill(T::ZERO);
+    add_hermitian_product::<S, T>(columns, n, 0, x, y);
+}
+
+/// What some columns of a lower triangle, from its column `first` on, add to y = A·x for the Hermitian A
+/// whose order is that of x; a column of length n ends with the triangle's.
+#[inline(always)]
+pub(crate) fn add_hermitian_product<S: Simd, T: Scalar>(
+    columns: &[T],
+    n: usize,
+    first: usize,
+    x: &[T],
+    y: &mut [T],
+) {
     let order = x.len();
-    let column = |j: usize| &columns[j * n + n - order..(j + 1) * n];
-    let fours = order - order % TOGETHER;
-    for j in (0..fours).step_by(TOGETHER) {
+    let end = first + columns.len() / n;
+    let column = |j: usize| &columns[(j - first) * n + n - order..(j - first + 1) * n];
+    let fours = end - (end - first) % TOGETHER;
+    for j in (first..fours).step_by(TOGETHER) {
         let next = j + TOGETHER;
         let four: [&[T]; TOGETHER] = std::array::from_fn(|c| column(j + c));
         for (c, column) in four.iter().enumerate() {
@@ -207,7 +221,7 @@ pub(crate) fn hermitian_product<S: Simd, T: Scalar>(columns: &[T], n: usize, x: 
             *y += sum;
         }
     }
-    for j in fours..order {
+    for j in fours..end {
         triangle_product(column(j), j, order, x, y);
     }
 }

@@ -18,6 +18,7 @@ use crate::root_free_ql;
 use crate::rotations::{Rotation, set_identity};
 use crate::scalar::nanoseconds;
 use crate::tiled_qr::{multiply_strips, wide_strips};
+use crate::tiled_tridiagonal::{TILED_ORDER, tridiagonalize_tiled};
 use crate::trial::is_eigensystem;
 use crate::tridiagonal_eigen;
 use crate::tridiagonalize::{self, triangle, tridiagonalize};
@@ -171,7 +172,12 @@ fn decompose<T: Scalar<Real: Scalar>>(
     lower_triangle(a, n, uplo, power);
     let Scratch { e, tau, tridiagonalize: reduction, squares, rotations, steps, vectors } = scratch;
     let steps = *steps;
-    tridiagonalize(a, w, e, tau, reduction, arch);
+    match threads {
+        Some(threads) if n >= TILED_ORDER => {
+            tridiagonalize_tiled(a, w, e, tau, reduction, threads, arch);
+        }
+        _ => tridiagonalize(a, w, e, tau, reduction, arch),
+    }
     let outcome = match vectors {
         None => eigenvalues((w, e), squares, (rotations, steps), arch),
         Some(vectors) => {

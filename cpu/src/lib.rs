@@ -69,6 +69,7 @@ mod tiled_lu;
 mod tiled_qr;
 #[cfg(feature = "testing")]
 mod tiled_tests;
+mod tiled_tridiagonal;
 mod trial;
 pub mod triangular;
 pub mod tridiagonal;

@@ -9,11 +9,13 @@ use pulp::Arch;
 use crate::householder::Factor;
 use crate::lanes::tests::{close, random};
 use crate::reflectors::Reflectors;
+use crate::tiled_tridiagonal::tridiagonalize_tiled;
 use crate::{
     Diag, Real, Scalar, Uplo, cholesky, lu, reflectors, tiled_cholesky, tiled_lu, tiled_qr,
+    tridiagonalize,
 };
 
-for_each_scalar!(lu_factors, cholesky_factors, qr_factors, triangular);
+for_each_scalar!(lu_factors, cholesky_factors, qr_factors, triangular, tridiagonal);
 
 /// The same result for each number of threads.
 fn on_threads<R: PartialEq + std::fmt::Debug>(what: &str, run: impl Fn(&dyn Threads) -> R) -> R {
@@ -195,5 +197,51 @@ fn triangular<T: Scalar>() {
             terms.fold(T::ZERO, |sum, x| sum + x)
         });
         close(&product.collect::<Vec<_>>(), &b, 10 * n, &what);
+    }
+}
+
+/// Hermitian matrices with no panel for several threads, one, and some; the upper triangle stays.
+fn tridiagonal<T: Scalar>() {
+    let arch = Arch::new();
+    for n in [1, 100, 224, 225, 300] {
+        let mut a = random::<T>(n * n);
+        for j in 0..n {
+            a[j * n + j] = T::from_real(a[j * n + j].re());
+        }
+        let what = format!("n = {n}");
+        let (x, d, e, tau) = on_threads(&what, |threads| {
+            let (mut x, mut d, mut e) =
+                (a.clone(), vec![T::Real::ZERO; n], vec![T::Real::ZERO; n - 1]);
+            let mut tau = vec![T::ZERO; n - 1];
+            let mut scratch = tridiagonalize::Scratch::new(n);
+            tridiagonalize_tiled(&mut x, &mut d, &mut e, &mut tau, &mut scratch, threads, arch);
+            (x, d, e, tau)
+        });
+        // T, to which the reflectors are applied from both sides, the last one first.
+        let mut product = vec![T::ZERO; n * n];
+        for j in 0..n {
+            product[j * n + j] = T::from_real(d[j]);
+            if j + 1 < n {
+                product[j * n + j + 1] = T::from_real(e[j]);
+                product[(j + 1) * n + j] = T::from_real(e[j]);
+            }
+        }
+        for j in (0..n - 1).rev() {
+            let mut v = x[j * n + j + 1..(j + 1) * n].to_vec();
+            v[0] = T::ONE;
+            for _ in 0..2 {
+                for column in product.chunks_exact_mut(n) {
+                    let rows = &mut column[j + 1..];
+                    let sum = rows.iter().zip(&v).fold(T::ZERO, |sum, (&x, &v)| sum + v.conj() * x);
+                    rows.iter_mut().zip(&v).for_each(|(x, &v)| *x -= tau[j] * sum * v);
+                }
+                // H·(H·P)ᴴ = H·Pᴴ·Hᴴ, and P is Hermitian.
+                product = transposed(&product, n, n).into_iter().map(|x| x.conj()).collect();
+            }
+        }
+        for j in 0..n {
+            close(&product[j * n + j..(j + 1) * n], &a[j * n + j..(j + 1) * n], 100 * n, &what);
+            assert_eq!(x[j * n..j * n + j], a[j * n..j * n + j], "{what}: the other triangle");
+        }
     }
 }

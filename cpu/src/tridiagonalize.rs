@@ -25,9 +25,9 @@ use crate::{Error, InOut, Scalar, Threads, Uplo};
 /// 343, 128 900 and 730.
 const SMALL: RangeInclusive<usize> = 16..=128;
 /// Columns that are reduced before the rest is updated.
-const PANEL: usize = 32;
+pub(crate) const PANEL: usize = 32;
 /// The order up to which a Hermitian update is computed as a full product, of which half is used.
-const PRODUCT_ORDER: usize = 64;
+pub(crate) const PRODUCT_ORDER: usize = 64;
 /// The order up to which a batch goes through lanes.
 const LANES_ORDER: usize = 32;
 /// The order up to which a matrix in single precision is reduced in double precision, for the reason
@@ -249,8 +249,20 @@ pub(crate) fn tridiagonalize<T: Scalar>(
     if let Some(scratch) = &mut scratch.small {
         return arch.dispatch(small_tridiagonal::Reduce { a, d, e, tau, scratch });
     }
+    tridiagonalize_rest(a, 0, d, e, tau, scratch, arch);
+}
+
+/// The same, from column `first` on, where the columns before it were reduced.
+pub(crate) fn tridiagonalize_rest<T: Scalar>(
+    a: &mut [T],
+    mut first: usize,
+    d: &mut [T::Real],
+    e: &mut [T::Real],
+    tau: &mut [T],
+    scratch: &mut Scratch<T>,
+    arch: Arch,
+) {
     let n = d.len();
-    let mut first = 0;
     while first < n {
         let width = PANEL.min(n - first);
         let w = &mut scratch.w[..n * width];
@@ -270,13 +282,25 @@ pub(crate) fn tridiagonalize<T: Scalar>(
 /// A22 ← A22 − V·Wᴴ − W·Vᴴ, the lower triangle from row and column `next` on.
 fn update<T: Scalar>(a: &mut [T], n: usize, first: usize, next: usize, w: &[T], block: &mut [T]) {
     let (left, right) = a.split_at_mut(next * n);
-    let width = next - first;
-    let v = MatRef::from_column_major_slice(&left[first * n..], n, width);
+    update_columns(right, n, next, &left[first * n..], w, block);
+}
+
+/// The same of some columns, the first of which is column `next` of the matrix of order n.
+pub(crate) fn update_columns<T: Scalar>(
+    columns: &mut [T],
+    n: usize,
+    next: usize,
+    v: &[T],
+    w: &[T],
+    block: &mut [T],
+) {
+    let (width, count) = (v.len() / n, columns.len() / n);
+    let v = MatRef::from_column_major_slice(v, n, width);
     let w = MatRef::from_column_major_slice(&w[..n * width], n, width);
-    let mut a = MatMut::from_column_major_slice_mut(right, n, n - next);
-    let mut row = next;
-    while row < n {
-        let order = PRODUCT_ORDER.min(n - row);
+    let mut a = MatMut::from_column_major_slice_mut(columns, n, count);
+    let mut column = 0;
+    while column < count {
+        let (row, order) = (next + column, PRODUCT_ORDER.min(count - column));
         let (v1, w1) = (v.subrows(row, order), w.subrows(row, order));
         let mut product =
             MatMut::from_column_major_slice_mut(&mut block[..order * order], order, order);
@@ -285,15 +309,15 @@ fn update<T: Scalar>(a: &mut [T], n: usize, first: usize, next: usize, w: &[T], 
         T::product(product.as_mut(), Accum::Add, (w1, Conj::No), v1_adjoint, T::ONE);
         for j in 0..order {
             for i in j..order {
-                a[(row + i, row - next + j)] -= product[(i, j)];
+                a[(row + i, column + j)] -= product[(i, j)];
             }
         }
         let below = row + order;
         let (v2, w2) = (v.subrows(below, n - below), w.subrows(below, n - below));
-        let mut a21 = a.as_mut().submatrix_mut(below, row - next, n - below, order);
+        let mut a21 = a.as_mut().submatrix_mut(below, column, n - below, order);
         T::product(a21.as_mut(), Accum::Add, (v2, Conj::No), w1_adjoint, -T::ONE);
         T::product(a21, Accum::Add, (w2, Conj::No), v1_adjoint, -T::ONE);
-        row = below;
+        column += order;
     }
 }
 
@@ -314,42 +338,74 @@ impl<T: Scalar> WithSimd for Panel<'_, T> {
     fn with_simd<S: Simd>(self, _: S) {
         let Self { a, first, d, e, tau, w } = self;
         let n = d.len();
-        let mut factors = [T::ZERO; PANEL];
-        for i in 0..w.len() / n {
-            let j = first + i;
-            let (left, right) = a.split_at_mut(j * n);
-            let (column, rest) = right.split_at_mut(n);
-            let reflectors = &left[first * n..];
-            let (known, w) = w.split_at_mut(i * n);
-            // Column j of A − V·Wᴴ − W·Vᴴ.
-            for (x, y) in [(reflectors, &*known), (known, reflectors)] {
-                let row = row_adjoint(&mut factors[..i], y, n, j);
-                sub_product::<S, T>(&mut column[j..], x, n, j, row);
+        for row in first + 1..=first + w.len() / n {
+            let (left, rest) = a.split_at_mut(row * n);
+            let panel = &mut left[first * n..];
+            reduce_column::<S, T>(panel, w, d, e, tau, row - 1);
+            if row == n {
+                return;
             }
-            d[j] = column[j].re();
-            column[j] = T::from_real(d[j]);
-            let row = j + 1;
-            let Some((head, tail)) = column[row..].split_first_mut() else { return };
-            let Reflector { beta, tau: factor } = reflector::<S, T>(*head, tail);
-            (e[j], tau[j], *head) = (beta, factor, T::ONE);
-            // w = tau·(A − V·Wᴴ − W·Vᴴ)·v, less the multiple of v that makes the update two-sided.
-            let v = &column[row..];
+            let (known, w) = w.split_at_mut((row - 1 - first) * n);
             let w = &mut w[row..n];
-            if factor == T::ZERO {
-                w.fill(T::ZERO);
-                continue;
+            if tau[row - 1] != T::ZERO {
+                hermitian_product::<S, T>(rest, n, &panel[known.len() + row..], w);
             }
-            hermitian_product::<S, T>(rest, n, v, w);
-            for (x, y) in [(reflectors, &*known), (known, reflectors)] {
-                let factors = &mut factors[..i];
-                adjoint_product::<S, T>(factors, y, n, row, v);
-                sub_product::<S, T>(w, x, n, row, factors);
-            }
-            w.iter_mut().for_each(|w| *w *= factor);
-            let half = (factor * dot::<S, T>(w, v)).scale(T::Real::from_f64(0.5));
-            sub_scaled::<S, T>(w, half, v);
+            complete_product::<S, T>(panel, known, row, tau[row - 1], w);
         }
     }
+}
+
+/// Brings column j, the last of a panel's so far, up to date, A − V·Wᴴ − W·Vᴴ, and finds its reflector.
+#[inline(always)]
+pub(crate) fn reduce_column<S: Simd, T: Scalar>(
+    panel: &mut [T],
+    w: &[T],
+    d: &mut [T::Real],
+    e: &mut [T::Real],
+    tau: &mut [T],
+    j: usize,
+) {
+    let n = d.len();
+    let (reflectors, column) = panel.split_at_mut(panel.len() - n);
+    let known = &w[..reflectors.len()];
+    let mut factors = [T::ZERO; PANEL];
+    for (x, y) in [(&*reflectors, known), (known, &*reflectors)] {
+        let row = row_adjoint(&mut factors[..known.len() / n], y, n, j);
+        sub_product::<S, T>(&mut column[j..], x, n, j, row);
+    }
+    d[j] = column[j].re();
+    column[j] = T::from_real(d[j]);
+    let Some((head, tail)) = column[j + 1..].split_first_mut() else { return };
+    let Reflector { beta, tau: factor } = reflector::<S, T>(*head, tail);
+    (e[j], tau[j], *head) = (beta, factor, T::ONE);
+}
+
+/// Makes w = tau·(A − V·Wᴴ − W·Vᴴ)·v, less the multiple of v that makes the update two-sided, of A·v,
+/// for the v that starts in `row` of a panel's last column so far.
+#[inline(always)]
+pub(crate) fn complete_product<S: Simd, T: Scalar>(
+    panel: &[T],
+    known: &[T],
+    row: usize,
+    tau: T,
+    w: &mut [T],
+) {
+    if tau == T::ZERO {
+        w.fill(T::ZERO);
+        return;
+    }
+    let n = row + w.len();
+    let (reflectors, column) = panel.split_at(known.len());
+    let v = &column[row..];
+    let mut factors = [T::ZERO; PANEL];
+    let factors = &mut factors[..known.len() / n];
+    for (x, y) in [(reflectors, known), (known, reflectors)] {
+        adjoint_product::<S, T>(factors, y, n, row, v);
+        sub_product::<S, T>(w, x, n, row, factors);
+    }
+    w.iter_mut().for_each(|w| *w *= tau);
+    let half = (tau * dot::<S, T>(w, v)).scale(T::Real::from_f64(0.5));
+    sub_scaled::<S, T>(w, half, v);
 }
 
 /// The parts of each column in a triangle.
