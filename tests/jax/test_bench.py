@@ -36,6 +36,21 @@ def test_every_function_and_every_target_is_planned():
     assert any(row.n == 4 * row.m for row in planned)
 
 
+def test_each_program_begins_a_turn(monkeypatch):
+    begun = []
+
+    def warm(program):
+        begun.append(program)
+        return float(len(begun))
+
+    monkeypatch.setattr(measure, "come_to_rest", lambda: None)
+    monkeypatch.setattr(measure, "_warm", warm)
+    monkeypatch.setattr(measure, "ROUNDS", (3, 3))
+    times = measure.take_turns(["a", "b", "c"], 60.0)
+    assert "".join(begun) == "abcbcacab"
+    assert times == [[1.0, 6.0, 8.0], [2.0, 4.0, 9.0], [3.0, 5.0, 7.0]]
+
+
 def test_a_quick_plan_is_a_part_of_the_full_one():
     def keys(planned):
         return {dataclasses.astuple(job.row)[:8] for job in planned}
