@@ -75,6 +75,8 @@ pub mod triangular;
 pub mod tridiagonal;
 mod tridiagonal_eigen;
 mod tridiagonalize;
+#[cfg(feature = "testing")]
+mod two_stage;
 mod update;
 
 pub use lapax_core::{

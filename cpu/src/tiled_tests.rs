@@ -18,7 +18,10 @@ use crate::{
 for_each_scalar!(lu_factors, cholesky_factors, qr_factors, triangular, tridiagonal);
 
 /// The same result for each number of threads.
-fn on_threads<R: PartialEq + std::fmt::Debug>(what: &str, run: impl Fn(&dyn Threads) -> R) -> R {
+pub(crate) fn on_threads<R: PartialEq + std::fmt::Debug>(
+    what: &str,
+    run: impl Fn(&dyn Threads) -> R,
+) -> R {
     let alone = run(&Serial);
     for threads in [1, 2, 5] {
         let found = run(&Spawned(threads));
