@@ -99,10 +99,11 @@ test-python: $(VENV)/.tools $(OLDEST)/.lapax out/hosts/.plugin
 # batches, beside reference LAPACK's where it is installed.
 test-full: test test-emulator test-mutants test-deviceless accuracy-reference test-versions test-plugins
 
-# The kernels on the emulator under AddressSanitizer and ThreadSanitizer.
-test-emulator:
+# The kernels on the emulator under AddressSanitizer and ThreadSanitizer, and whether these see all branches.
+test-emulator: $(VENV)/.python
 	cuda/fake/sanitized address
 	cuda/fake/sanitized thread
+	$(PY) cuda/fake/covered.py
 
 # The tests on the emulator notice kernels that are wrong; half a minute for each of the mutants.
 test-mutants: $(VENV)/.tools

@@ -1,7 +1,9 @@
 // Every kernel for every scalar, on ragged sizes, in several orders of its threads, with operands of
 // exactly their size on the heap: for a sanitizer (`../sanitized`). What is computed is checked elsewhere.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <random>
 #include <string>
 #include <tuple>
@@ -29,13 +31,34 @@ void launch(const std::string& name, unsigned x, unsigned y, size_t shared, unsi
   }
 }
 
+constexpr long long BATCH = 3;
+
+// Whether operands have zeros, equal numbers, and what is not finite or near the ends of the range; the
+// first of a batch is zero then.
+static bool odd = false;
+
+template <class R> R number() {
+  using Limits = std::numeric_limits<R>;
+  const R usual = (R)(generator() / 2147483648.0 - 1);
+  if (!odd) return usual;
+  switch (generator() % 12) {
+    case 0: case 1: case 2: return 0;
+    case 3: return Limits::min() * usual;
+    case 4: return Limits::max() * usual;
+    case 5: return Limits::denorm_min();
+    case 6: case 7: return generator() % 2 ? 1 : -1;
+    case 8: return generator() % 8 ? usual : Limits::quiet_NaN();
+    case 9: return generator() % 8 ? usual : Limits::infinity();
+    default: return usual;
+  }
+}
+
 template <class R> struct Operand : std::vector<R> {
   explicit Operand(size_t count) : std::vector<R>(count) {
-    for (R& x : *this) x = (R)(generator() / 2147483648.0 - 1);
+    for (R& x : *this) x = number<R>();
+    if (odd) std::fill_n(this->begin(), count / BATCH, R(0));
   }
 };
-
-constexpr long long BATCH = 3;
 
 template <class R> void factor(const std::string& type, int parts, int m, int n, unsigned seed) {
   const int k = m < n ? m : n;
@@ -46,8 +69,12 @@ template <class R> void factor(const std::string& type, int parts, int m, int n,
   std::vector<int32_t> ipiv(BATCH * k), info(BATCH);
   launch("getrf" + type, 64, 1, shared, seed, lu.data(), ipiv.data(), info.data(), BATCH, m, n);
   launch("geqrf" + type, 64, 1, shared, seed, qr.data(), tau.data(), BATCH, m, n);
-  launch("ormqr" + type, 64, 1, v, seed, qr.data(), tau.data(), c.data(), BATCH, m, 3, n, k, 1, 1);
-  launch("ormqr" + type, 64, 1, v, seed, qr.data(), tau.data(), c.data(), BATCH, 3, m, n, k, 0, 0);
+  for (int adjoint : {1, 0}) {
+    launch("ormqr" + type, 64, 1, v, seed, qr.data(), tau.data(), c.data(), BATCH, m, 3, n, k, 1,
+           adjoint);
+    launch("ormqr" + type, 64, 1, v, seed, qr.data(), tau.data(), c.data(), BATCH, 3, m, n, k, 0,
+           adjoint);
+  }
   launch("orgqr" + type, 64, 1, v, seed, qr.data(), tau.data(), BATCH, m, n, k);
 }
 
@@ -57,7 +84,7 @@ void sparse(const std::string& type, int parts, int rows, int columns, int n, un
   std::vector<int32_t> row, column, indptr = {0};
   for (int i = 0; i < rows; i++) {
     for (unsigned e = generator() % 5 * (i % 3 == 0 ? 9 : 1); e > 0; e--) {
-      row.push_back(generator() % 11 == 0 ? rows : i);
+      row.push_back(generator() % 11 == 0 || (odd && i < rows / 2) ? rows : i);
       column.push_back(generator() % 11 == 0 ? -1 : (int)(generator() % columns));
     }
     indptr.push_back((int)row.size());
@@ -103,7 +130,8 @@ void sparse(const std::string& type, int parts, int rows, int columns, int n, un
 }
 
 template <class R> void all(const std::string& type, int parts) {
-  for (unsigned seed = 0; seed < 3; seed++) {
+  for (unsigned seed = 0; seed < 4; seed++) {
+    odd = seed == 3;
     for (int n : {1, 2, 5, 31, 32, 33, 40, 65}) {
       Operand<R> r(BATCH * n * n * parts), w(BATCH * n * parts);
       launch("cholesky_update" + type, n <= 32 ? 32 : 64, 1, 0, seed, r.data(), w.data(), BATCH, n);
@@ -111,7 +139,8 @@ template <class R> void all(const std::string& type, int parts) {
       factor<R>(type, parts, n + 7, n, seed);
       for (int lower : {0, 1}) {
         Operand<R> a(BATCH * n * n * parts);
-        for (long long i = 0; i < BATCH * n; i++) a[(i / n * n * n + i % n * (n + 1)) * parts] = 2 * n;
+        for (long long i = 0; i < BATCH * n && !odd; i++)
+          a[(i / n * n * n + i % n * (n + 1)) * parts] = 2 * n;
         std::vector<int32_t> info(BATCH);
         const size_t shared = (size_t)(n | 1) * n * parts * sizeof(R);
         launch("potrf" + type, 64, 1, shared, seed, a.data(), info.data(), BATCH, n, lower);

@@ -84,9 +84,27 @@ fn check_plain<T: Number>(random: &mut Random, batch: usize, m: usize, nrhs: usi
     }
 }
 
+/// A pivot that is the larger one relative to its row alone: with the other one x loses most digits.
+fn check_pivots<T: Number>() {
+    let number = |x: f64| T::from_real(T::Real::from_f64(x));
+    let epsilon = T::Real::EPSILON.to_f64();
+    let (small, row) = (epsilon.powf(0.6), epsilon.powf(1.2));
+    let [dl, d, du] = [[0.0, row], [small, row], [1.0, 0.0]].map(|x| x.map(number));
+    let b = [number(1.0 + small), number(2.0 * row)];
+    let mut x = [T::ZERO; 2];
+    let a = [&dl[..], &d[..], &du[..]].map(input);
+    let result = output(&mut x[..]);
+    succeeds(tridiagonal::tridiagonal_solve_perturbed(&gpu(), 1, 2, 1, a, input(&b[..]), result));
+    for x in x {
+        let error = (x - T::ONE).abs1().to_f64();
+        assert!(error < 10.0 * epsilon, "{x:?} is not 1");
+    }
+}
+
 fn check_all<T: Number>() {
     let Some(_device) = device() else { return };
     let mut random = Random(4);
+    check_pivots::<T>();
     for seed in SEEDS {
         driver::state().seed = seed;
         for m in [1, 2, 3, 17] {

@@ -1,0 +1,78 @@
+"""Whether the run that the sanitizers watch takes every branch of every kernel.
+
+    python cuda/fake/covered.py
+
+Compiles the kernels and `emulator/sanitized.cpp` with g++'s counters of branches, runs them, and
+reads the counts with gcov, which comes with g++ ($CXX and $GCOV name others). Exits with 1 where a
+line was not run, or a branch not taken, for any scalar.
+"""
+
+from __future__ import annotations
+
+import collections
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+KERNELS = HERE.parent / "kernels"
+# Without optimisation, so that branches are those of the source.
+OPTIONS = ["-std=c++20", "-O0", "-g", "-Wno-unknown-pragmas", f"-I{HERE / 'emulator'}"]
+
+
+def main() -> int:
+    """Compiles, runs and reads; returns the exit status."""
+    compiler = [os.environ.get("CXX", "g++"), *OPTIONS]
+    kernels = sorted(KERNELS.glob("*.cu"))
+    with tempfile.TemporaryDirectory() as folder:
+        for kernel in kernels:
+            counted = ["--coverage", "-include", "emulator.h", "-x", "c++", "-c", str(kernel)]
+            run([*compiler, *counted, "-o", f"{kernel.stem}.o"], folder)
+        sources = [str(HERE / "emulator" / name) for name in ("emulator.cpp", "sanitized.cpp")]
+        objects = [f"{kernel.stem}.o" for kernel in kernels]
+        run([*compiler, *sources, *objects, "--coverage", "-o", "counted"], folder)
+        run(["./counted"], folder)
+        missed = [place for kernel in kernels for place in untaken(kernel.stem, folder)]
+    print("\n".join(missed) if missed else "every branch of every kernel is taken")
+    return 1 if missed else 0
+
+
+def untaken(kernel: str, folder: str) -> list[str]:
+    """What no instance of a kernel's templates has run or taken, as `file:line: source`."""
+    gcov = os.environ.get("GCOV", "gcov")
+    run([gcov, "--branch-probabilities", "--json-format", f"{kernel}.o"], folder)
+    # By file and line, and for a branch its number among how many.
+    counted: collections.Counter[tuple[str, int, int, int]] = collections.Counter()
+    with gzip.open(Path(folder) / f"{kernel}.gcov.json.gz") as counts:
+        files = json.load(counts)["files"]
+    for file in files:
+        if Path(file["file"]).resolve().parent != KERNELS:
+            continue
+        name = Path(file["file"]).name
+        for line in file["lines"]:
+            number = line["line_number"]
+            counted[name, number, 0, 0] += line["count"]
+            # Instances for real and for complex scalars may have other branches in a line.
+            taken = [branch["count"] for branch in line["branches"] if not branch["throw"]]
+            for at, count in enumerate(taken):
+                counted[name, number, at, len(taken)] += count
+    places = {place[:2] for place, count in counted.items() if count == 0}
+    source = {name: (KERNELS / name).read_text(encoding="utf-8").split("\n") for name, _ in places}
+    found = [(name, number, source[name][number - 1].strip()) for name, number in sorted(places)]
+    # A condition on the imaginary part of a real number has one outcome.
+    return [f"{name}:{number}: {text}" for name, number, text in found if "imag(" not in text]
+
+
+def run(command: list[str], folder: str) -> None:
+    """Runs a command whose output is shown where it fails."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
