@@ -22,6 +22,7 @@ use crate::tiled_tridiagonal::{TILED_ORDER, tridiagonalize_tiled};
 use crate::trial::is_eigensystem;
 use crate::tridiagonal_eigen;
 use crate::tridiagonalize::{self, triangle, tridiagonalize};
+use crate::two_stage::{self, EIGENVALUES_ORDER};
 use crate::{Error, InOut, Scalar, Side, Threads, Uplo, Vectors};
 
 pub use crate::tridiagonalize::sytrd;
@@ -102,13 +103,22 @@ pub fn syevd<T: Scalar<Real: Scalar>>(
 struct Scratch<T: Scalar<Real: Scalar>> {
     e: Vec<T::Real>,
     tau: Vec<T>,
-    tridiagonalize: tridiagonalize::Scratch<T>,
+    reduction: Reduction<T>,
     /// A copy of T's diagonal, and the squares of what is beside it, where no vectors are wanted.
     squares: Vec<T::Real>,
     rotations: Vec<Rotation<T::Real>>,
     /// Steps per eigenvalue after which an iteration is given up.
     steps: usize,
     vectors: Option<VectorScratch<T>>,
+}
+
+/// How T is come by.
+#[allow(clippy::large_enum_variant, reason = "a thread has one")]
+enum Reduction<T> {
+    /// Column by column.
+    Columns(tridiagonalize::Scratch<T>),
+    /// By a band, which leaves no reflectors.
+    Band(two_stage::Hermitian<T>),
 }
 
 /// What eigenvectors take besides.
@@ -141,7 +151,11 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
         Self {
             e: vec![zero; n.saturating_sub(1)],
             tau: vec![T::ZERO; n.saturating_sub(1)],
-            tridiagonalize: tridiagonalize::Scratch::new(n),
+            reduction: if job == Vectors::None && n >= EIGENVALUES_ORDER {
+                Reduction::Band(two_stage::Hermitian::new(n))
+            } else {
+                Reduction::Columns(tridiagonalize::Scratch::new(n))
+            },
             squares: vec![zero; if job == Vectors::None { (2 * n).saturating_sub(1) } else { 0 }],
             rotations: vec![Rotation { c: zero, s: zero }; n],
             steps: STEPS,
@@ -170,13 +184,14 @@ fn decompose<T: Scalar<Real: Scalar>>(
     };
     let power = power_near_reciprocal(largest);
     lower_triangle(a, n, uplo, power);
-    let Scratch { e, tau, tridiagonalize: reduction, squares, rotations, steps, vectors } = scratch;
+    let Scratch { e, tau, reduction, squares, rotations, steps, vectors } = scratch;
     let steps = *steps;
-    match threads {
-        Some(threads) if n >= TILED_ORDER => {
-            tridiagonalize_tiled(a, w, e, tau, reduction, threads, arch);
+    match (reduction, threads) {
+        (Reduction::Band(scratch), _) => scratch.tridiagonalize(a, w, e, threads, arch),
+        (Reduction::Columns(scratch), Some(threads)) if n >= TILED_ORDER => {
+            tridiagonalize_tiled(a, w, e, tau, scratch, threads, arch);
         }
-        _ => tridiagonalize(a, w, e, tau, reduction, arch),
+        (Reduction::Columns(scratch), _) => tridiagonalize(a, w, e, tau, scratch, arch),
     }
     let outcome = match vectors {
         None => eigenvalues((w, e), squares, (rotations, steps), arch),

@@ -64,7 +64,8 @@ pub(crate) fn factor<T: Scalar>(
 ) -> Option<usize> {
     let strides = Strides::new(order, m, n);
     let at = |i, j| strides.at(i, j);
-    let mut zero = None;
+    // The number of pivots where none is zero.
+    let mut zero = pivots.len();
     for (j, swap) in pivots.iter_mut().enumerate() {
         let (mut other, mut largest) = (j, a[at(j, j)].abs1());
         for i in j + 1..m {
@@ -77,7 +78,7 @@ pub(crate) fn factor<T: Scalar>(
         *swap = i32::try_from(first + other).unwrap_or(i32::MAX);
         let pivot = a[at(other, j)];
         if pivot == T::ZERO {
-            zero = zero.or(Some(j));
+            zero = zero.min(j);
             continue;
         }
         if other != j {
@@ -92,7 +93,7 @@ pub(crate) fn factor<T: Scalar>(
             }
         }
     }
-    zero
+    (zero < pivots.len()).then_some(zero)
 }
 
 /// B ← A⁻¹·B for a triangular A of order n and so many right-hand sides.

@@ -75,7 +75,6 @@ pub mod triangular;
 pub mod tridiagonal;
 mod tridiagonal_eigen;
 mod tridiagonalize;
-#[cfg(feature = "testing")]
 mod two_stage;
 mod update;
 

@@ -1,12 +1,19 @@
 //! Eigenvalues alone of a real symmetric tridiagonal matrix, by QL steps without square roots.
 //!
 //! The step of Pal, Walker and Kahan works on the squares of what is beside the diagonal: Parlett, "The
-//! symmetric eigenvalue problem" (SIAM, 1998), section 8.15. Shifts are Wilkinson's; a block that grows
-//! towards its end is turned end for end.
+//! symmetric eigenvalue problem" (SIAM, 1998), section 8.15. Shifts are the eigenvalues of the first two rows:
+//! the nearer one, Wilkinson's, is followed by the other one at once, a row behind, since each row of a
+//! step waits for the one before it. A block that grows towards its end is turned end for end.
+
+use std::cmp::Ordering;
 
 use lapax_core::Real;
 
-use crate::implicit_ql::sort;
+/// The rows from which on a block gets two steps at once.
+const PAIRED: usize = 5;
+/// Steps, of one or two, after which a block of which nothing came off gets one at a time: two may turn in a
+/// circle, as where all of the diagonal is zero.
+const PATIENCE: usize = 3;
 
 /// Replaces the diagonal `d` of T by its eigenvalues, ascending; the squares of what is beside it are lost.
 /// False where some did not converge within `steps` per eigenvalue. T should be of order 1.
@@ -16,10 +23,16 @@ pub(crate) fn eigenvalues<R: Real>(d: &mut [R], squares: &mut [R], steps: usize)
     let mut first = 0;
     // The rows that a decision to turn is for.
     let (mut rows, mut turned) = (n..n, false);
+    let mut tried = 0;
     while first + 1 < n {
         let last = (first..n - 1).find(|&k| negligible(d, squares, k)).unwrap_or(n - 1);
         if last == first {
             first += 1;
+            continue;
+        }
+        if last == first + 1 {
+            (d[first], d[last]) = pair(d[first], d[last], squares[first]);
+            first += 2;
             continue;
         }
         if steps == 0 {
@@ -29,20 +42,24 @@ pub(crate) fn eigenvalues<R: Real>(d: &mut [R], squares: &mut [R], steps: usize)
         if first < rows.start || last > rows.end {
             turned = d[last].abs() < d[first].abs();
         }
+        tried = if rows == (first..last) { tried + 1 } else { 0 };
         rows = first..last;
         let (d, squares) = (&mut d[first..=last], &mut squares[first..last]);
         if turned {
             d.reverse();
             squares.reverse();
         }
-        step(d, squares);
+        step(d, squares, tried < PATIENCE && d.len() >= PAIRED);
         if turned {
             d.reverse();
             squares.reverse();
         }
     }
-    sort(d, None);
-    true
+    let finite = d.iter().all(|d| d.finite());
+    if finite {
+        d.sort_unstable_by(|x, y| x.partial_cmp(y).unwrap_or(Ordering::Equal));
+    }
+    finite
 }
 
 /// Whether a square is below ε²·|d(k)·d(k + 1)|, or below what matters to a T of order 1.
@@ -51,33 +68,96 @@ fn negligible<R: Real>(d: &[R], squares: &[R], k: usize) -> bool {
     squares[k] <= (R::EPSILON * d[k].abs()) * (R::EPSILON * d[k + 1].abs()) + R::SAFE_MIN
 }
 
-/// One step on a block, from the last row up, which takes the first square towards zero.
+/// The eigenvalues of two rows.
+fn pair<R: Real>(x: R, y: R, square: R) -> (R, R) {
+    let half = R::from_f64(0.5);
+    let (sum, difference) = (x + y, x - y);
+    let root = (difference * difference + R::from_f64(4.0) * square).sqrt();
+    if sum == R::ZERO {
+        return (half * root, -half * root);
+    }
+    // The larger one without cancellation, and the other one by the determinant.
+    let larger = half * (sum + root * sum.signum());
+    let (large, small) = if x.abs() > y.abs() { (x, y) } else { (y, x) };
+    (larger, (large / larger) * small - square / larger)
+}
+
+/// One or two steps on a block, from the last row up, which take the first squares towards zero.
 #[inline(always)]
-fn step<R: Real>(d: &mut [R], squares: &mut [R]) {
+fn step<R: Real>(d: &mut [R], squares: &mut [R], paired: bool) {
     let last = squares.len();
     let beside = squares[0].sqrt();
     let half = (d[1] - d[0]) / (beside + beside);
     let shift = d[0] - beside / (half + half.hypot(R::ONE) * half.signum());
-    let (mut c, mut s) = (R::ONE, R::ZERO);
-    let mut gamma = d[last] - shift;
-    let mut p = gamma * gamma;
-    for i in (0..last).rev() {
+    let mut leader = Sweep::new(d, shift);
+    if !paired {
+        (0..last).rev().for_each(|i| leader.row(d, squares, i));
+        leader.end(d, squares);
+        return;
+    }
+    let shift = (d[0] - shift) + d[1];
+    leader.row(d, squares, last - 1);
+    let mut follower = Sweep::new(d, shift);
+    for i in (0..last - 1).rev() {
+        leader.row(d, squares, i);
+        follower.row(d, squares, i + 1);
+    }
+    leader.end(d, squares);
+    follower.row(d, squares, 0);
+    follower.end(d, squares);
+}
+
+/// A step on its way up.
+struct Sweep<R> {
+    shift: R,
+    c: R,
+    s: R,
+    gamma: R,
+    p: R,
+}
+
+impl<R: Real> Sweep<R> {
+    #[inline(always)]
+    fn new(d: &[R], shift: R) -> Self {
+        let gamma = d[d.len() - 1] - shift;
+        Self { shift, c: R::ONE, s: R::ZERO, gamma, p: gamma * gamma }
+    }
+
+    #[inline(always)]
+    fn row(&mut self, d: &mut [R], squares: &mut [R], i: usize) {
+        let Self { shift, c, s, gamma, p } = *self;
         let square = squares[i];
         let r = p + square;
-        if i + 1 < last {
+        if i + 1 < squares.len() {
             squares[i + 1] = s * r;
         }
-        // Neither quotient waits for the other.
-        let (before, reciprocal, inverse) = (c, R::ONE / r, r / p);
-        (c, s) = (p * reciprocal, square * reciprocal);
         let alpha = d[i];
-        let old = gamma;
-        gamma = c * (alpha - shift) - s * old;
-        d[i + 1] = old + (alpha - gamma);
-        p = if p > R::SAFE_MIN { gamma * gamma * inverse } else { before * square };
+        let (reciprocal, inverse) = (R::ONE / r, r / p);
+        (self.c, self.s) = (p * reciprocal, square * reciprocal);
+        self.gamma = if r > R::SAFE_MIN.sqrt() {
+            // What is below, without waiting for the quotients.
+            (p * (alpha - shift) - square * gamma) * reciprocal
+        } else if r >= R::SAFE_MIN {
+            self.c * (alpha - shift) - self.s * gamma
+        } else {
+            (self.c, self.s) = (R::ONE, R::ZERO);
+            alpha - shift
+        };
+        d[i + 1] = gamma + (alpha - self.gamma);
+        self.p = if p > R::SAFE_MIN {
+            self.gamma * self.gamma * inverse
+        } else if r < R::SAFE_MIN {
+            self.gamma * self.gamma
+        } else {
+            c * square
+        };
     }
-    squares[0] = s * p;
-    d[0] = shift + gamma;
+
+    #[inline(always)]
+    fn end(self, d: &mut [R], squares: &mut [R]) {
+        squares[0] = self.s * self.p;
+        d[0] = self.shift + self.gamma;
+    }
 }
 
 #[cfg(feature = "testing")]
@@ -124,6 +204,8 @@ pub(crate) mod tests {
                 (numbers(1), numbers(2)),
                 (graded(0.5), graded(0.5)),
                 (turned(0.5), turned(0.5)),
+                (graded(0.1), graded(0.1)),
+                (turned(0.1), turned(0.1)),
                 (wilkinson.clone(), glue),
                 (wilkinson, split),
                 (zero.clone(), one.clone()),
@@ -143,6 +225,6 @@ pub(crate) mod tests {
 
     fn what_does_not_converge_is_reported() {
         assert!(!eigenvalues(&mut [0.0, 0.0], &mut [f64::NAN], STEPS));
-        assert!(!eigenvalues(&mut [0.0, 1.0], &mut [1.0], 0));
+        assert!(!eigenvalues(&mut [0.0, 1.0, 0.0], &mut [1.0, 1.0], 0));
     }
 }

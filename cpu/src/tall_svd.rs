@@ -18,6 +18,7 @@ use crate::rotations::set_identity;
 use crate::svd::Method;
 use crate::tiled_qr::{factor_tiled, multiply_strips, wide_strips};
 use crate::trial::is_svd;
+use crate::two_stage::{self, SINGULAR_VALUES_ORDER};
 use crate::{Scalar, Side, SingularVectors, Threads};
 
 /// Reflectors that are applied together.
@@ -61,9 +62,7 @@ struct SquareScratch<T: Scalar> {
     e: Vec<T::Real>,
     tau_q: Vec<T>,
     tau_p: Vec<T>,
-    /// The right reflectors, n × n.
-    right: Vec<T>,
-    bidiagonalize: bidiagonalize::Scratch<T>,
+    reduction: Reduction<T>,
     rotations: Vec<Pair<T::Real>>,
     /// Steps per singular value after which an iteration is given up.
     steps: usize,
@@ -72,6 +71,15 @@ struct SquareScratch<T: Scalar> {
     /// The left and right singular vectors of the bidiagonal matrix.
     vectors: Option<[Vec<T::Real>; 2]>,
     divide: Option<DivideScratch<T::Real>>,
+}
+
+/// How the bidiagonal matrix is come by.
+#[allow(clippy::large_enum_variant, reason = "a thread has one")]
+enum Reduction<T> {
+    /// Column by column, with the right reflectors, n × n.
+    Columns { scratch: bidiagonalize::Scratch<T>, right: Vec<T> },
+    /// By a band, which leaves no reflectors.
+    Band(two_stage::General<T>),
 }
 
 struct DivideScratch<R> {
@@ -104,8 +112,12 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
             e: vec![zero; n.saturating_sub(1)],
             tau_q: zeros(n),
             tau_p: zeros(n.saturating_sub(1)),
-            right: zeros(n * n),
-            bidiagonalize: bidiagonalize::Scratch::new(rows, n),
+            reduction: if !vectors && n >= SINGULAR_VALUES_ORDER {
+                Reduction::Band(two_stage::General::new(rows, n))
+            } else {
+                let scratch = bidiagonalize::Scratch::new(rows, n);
+                Reduction::Columns { scratch, right: zeros(n * n) }
+            },
             rotations: vec![Pair::none(); n],
             steps: STEPS,
             values: (!vectors).then(|| vec![zero; scratch_of_one(n)]),
@@ -172,10 +184,19 @@ impl<T: Scalar<Real: Scalar>> SquareScratch<T> {
         arch: Arch,
     ) -> Result<(), usize> {
         let n = s.len();
-        let Self { e, tau_q, tau_p, right, bidiagonalize: reduction, rotations, values, .. } = self;
+        let Self { e, tau_q, tau_p, reduction, rotations, values, .. } = self;
         let steps = self.steps;
-        let mut bidiagonal = Bidiagonal { d: s, e, tau_q, tau_p };
-        bidiagonalize(a, right, &mut bidiagonal, reduction, arch);
+        let right = match reduction {
+            Reduction::Columns { scratch, right } => {
+                let mut bidiagonal = Bidiagonal { d: s, e, tau_q, tau_p };
+                bidiagonalize(a, right, &mut bidiagonal, scratch, arch);
+                &right[..]
+            }
+            Reduction::Band(scratch) => {
+                scratch.bidiagonalize(a, s, e, threads, arch);
+                &[]
+            }
+        };
         let (Some(Factors { mut u, mut vt }), Some([x, y])) = (factors, &mut self.vectors) else {
             if let Some(values) = values
                 && values_of_one(s, e, values)

@@ -7,12 +7,12 @@ use lapax_cpu::{InOut, Serial, Spawned, Threads, Uplo, Vectors};
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, hermitian};
 use crate::matrix::{Matrix, departure, ratio};
-use crate::ratios::{Ratios, compare};
+use crate::ratios::{LIMIT, Ratios, compare};
 use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
 use crate::{for_each_backend, for_each_scalar};
 
-for_each_scalar!(residual);
+for_each_scalar!(residual, values_by_a_band);
 for_each_backend!(eigenvalues_of_known_matrices, not_finite_gives_nan, same_bits_everywhere);
 
 type Real<T> = <T as Scalar>::Real;
@@ -143,6 +143,29 @@ fn check<T: Sample>(
     // Unlike f64::max, this keeps a NaN.
     let error = errors.fold(0.0, |worst, error| if error <= worst { worst } else { error });
     ratios.add(backend, "W − W alone", ratio::<T>(error, n, a.norm(), exponent), &case);
+}
+
+/// Orders from which eigenvalues alone are found by a band: they are those that come with vectors, and the same
+/// on all threads.
+fn values_by_a_band<T: Sample>() {
+    let cases = [321, 323, 325].into_iter().flat_map(sweep::kinds_of).chain([(520, Kind::Random)]);
+    for (n, kind) in cases {
+        let exponent = kind.exponent::<T>();
+        let a = stored::<T>(&hermitian::<T>(kind, n, 1), Uplo::Upper, exponent);
+        let on = |job, threads: &dyn Threads| {
+            decompose(Backend::Native, job, Uplo::Upper, 1, n, &a, threads)
+        };
+        let (both, alone) = (on(Vectors::Wanted, &Serial), on(Vectors::None, &Serial));
+        assert_eq!((&both.info[..], &alone.info[..]), (&[0][..], &[0][..]), "{kind:?} n = {n}");
+        let shared = on(Vectors::None, &Spawned(3));
+        assert!(shared.w == alone.w && shared.info == [0], "{kind:?} n = {n}");
+        let norm = completed::<T>(n, &a, Uplo::Upper, -exponent).norm();
+        for (w, x) in both.w.iter().zip(&alone.w) {
+            let [w, x] = [w, x].map(|&w| T::from_real(w).widen(-exponent).re());
+            let ratio = ratio::<T>((w - x).abs(), n, norm, -exponent);
+            assert!(ratio < LIMIT, "{ratio}: {kind:?} n = {n}");
+        }
+    }
 }
 
 fn eigenvalues_of_known_matrices<T: Sample>(backend: Backend) {

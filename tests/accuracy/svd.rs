@@ -13,7 +13,7 @@ use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
 use crate::{for_each_backend, for_each_scalar};
 
-for_each_scalar!(gesdd, gesvd, one_matrix_on_threads);
+for_each_scalar!(gesdd, gesvd, values_by_a_band, one_matrix_on_threads);
 for_each_backend!(known_singular_values, not_finite_gives_nan, same_bits_everywhere);
 
 type Real<T> = <T as Scalar>::Real;
@@ -242,6 +242,35 @@ fn same_bits_everywhere<T: Sample>(backend: Backend) {
                 assert!(bits(&result.vt) == bits(&expected.vt).repeat(batch / FEW));
                 assert!(result.s == expected.s.repeat(batch / FEW));
             }
+        }
+    }
+}
+
+/// Orders from which singular values alone are found by a band: they are those that come with vectors, and the
+/// same on all threads.
+fn values_by_a_band<T: Sample>() {
+    let kinds =
+        |(m, n): (usize, usize)| sweep::kinds(m.max(n)).into_iter().map(move |kind| (m, n, kind));
+    let cases = [(200, 200), (232, 198), (194, 390)].into_iter().flat_map(kinds);
+    for (m, n, kind) in cases.chain([(530, 520, Kind::Random)]) {
+        let exponent = kind.exponent::<T>();
+        let matrix = matrix::<T>(kind, m, n, 1);
+        let a = matrix.narrowed::<T>(exponent);
+        let on = |job, threads: &dyn Threads| {
+            let shape = Shape { qr: false, job, batch: 1, m, n };
+            let found = shape.decompose(Backend::Native, &a, threads);
+            assert_eq!(found.info, [0], "{kind:?} {shape:?}");
+            found.s
+        };
+        let alone = on(SingularVectors::None, &Serial);
+        assert!(on(SingularVectors::None, &Spawned(3)) == alone, "{kind:?} {m} x {n}");
+        let [s, x] =
+            [on(SingularVectors::Thin, &Serial), alone].map(|s| widened::<T>(&s, -exponent));
+        assert!(x.windows(2).all(|x| x[0] >= x[1]) && x.iter().all(|&x| x >= 0.0), "{x:?}");
+        let norm = Matrix::<T::Wide>::widened(m, &a, -exponent).norm();
+        for (s, x) in s.iter().zip(&x) {
+            let ratio = ratio::<T>((s - x).abs(), m.max(n), norm, -exponent);
+            assert!(ratio < LIMIT, "{ratio}: {kind:?} {m} x {n}");
         }
     }
 }

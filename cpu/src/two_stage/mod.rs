@@ -1,10 +1,8 @@
 //! Two stages on the way to tridiagonal and bidiagonal form: to a band, by products of matrices, and from there
 //! by chasing bulges.
 //!
-//! Not used by the library yet: it is compiled with its tests alone. On two cores with AVX-512, f64, the first
-//! stage and the second, which one thread does, against what is used for values alone (all of it, on one thread):
-//! eigenvalues n = 256 0.7 and 0.6 ms, and 3.0; 512 4.3, 2.6 and 12.8; 1024 21, 10 and 95; 2048 142, 38 and 741;
-//! singular values n = 256 1.3 and 0.8, and 3.3; 512 7.0, 3.2 and 21; 1024 38, 12 and 185; 2048 247, 47 and 1463.
+//! For eigenvalues and singular values alone: what the reflectors of both stages would do to vectors costs more
+//! than the band saves.
 
 mod bulges;
 mod hermitian_band;
@@ -13,6 +11,94 @@ mod schedule;
 mod triangular_band;
 mod triangular_bulges;
 
+use lapax_core::Serial;
+use pulp::Arch;
+
+use self::hermitian_bulges::Tridiagonalize;
+use self::triangular_bulges::Bidiagonalize;
+use crate::{Scalar, Threads};
+
+/// The orders from which the way by a band is taken to eigenvalues and to singular values. On one core with AVX-512
+/// column by column and by a band: eigenvalues f32 n = 192 0.60 and 0.60 ms, 256 1.04 and 1.08, 512 6.8 and 5.5; f64
+/// 256 1.5 and 1.7, 384 4.2 and 4.6, 512 10.3 and 9.0, 1024 93 and 52; c64 384 6.1 and 6.5, 512 13.4 and 14.2, 1024
+/// 109 and 80; c128 384 10 and 13, 512 23 and 26, 1024 199 and 133; singular values f32 144 0.71 and 0.67, 192 1.3 and
+/// 1.2, 1024 107 and 52; f64 144 0.88 and 0.90, 192 1.6 and 1.6, 1024 189 and 92; c64 192 2.2 and 2.2, 1024 235
+/// and 137; c128 192 4.1 and 4.1, 1024 518 and 241. On another processor, f64, eigenvalues n = 256 2.6 and 2.1.
+pub(crate) const EIGENVALUES_ORDER: usize = 320;
+pub(crate) const SINGULAR_VALUES_ORDER: usize = 192;
+/// The order from which threads share the first stage: f64, eigenvalues by one and two, n = 384 4.6 and 4.8 ms, 512
+/// 8.8 and 9.0, 1024 50 and 41; singular values 384 7.5 and 8.0, 512 15.4 and 14.7, 1024 87 and 72.
+const SHARED_ORDER: usize = 512;
+
+/// What Hermitian matrices of one order reuse.
+pub(crate) struct Hermitian<T> {
+    scratch: hermitian_band::Scratch<T>,
+    band: Vec<T>,
+}
+
+impl<T: Scalar> Hermitian<T> {
+    /// For matrices of order n.
+    pub(crate) fn new(n: usize) -> Self {
+        let scratch = hermitian_band::Scratch::new(n);
+        Self { scratch, band: vec![T::ZERO; bulges::storage(n)] }
+    }
+
+    /// Reduces the lower triangle of `a`, whose contents are lost, to the diagonal `d` and what is beside it, `e`;
+    /// with the same bits on any number of threads.
+    pub(crate) fn tridiagonalize(
+        &mut self,
+        a: &mut [T],
+        d: &mut [T::Real],
+        e: &mut [T::Real],
+        threads: Option<&dyn Threads>,
+        arch: Arch,
+    ) {
+        let n = d.len();
+        let Self { scratch, band } = self;
+        hermitian_band::reduce_to_band(a, n, scratch, sharing(n, threads));
+        hermitian_bulges::fill(band, a, n);
+        arch.dispatch(Tridiagonalize { band, d, e });
+    }
+}
+
+/// What m × n matrices, m >= n, reuse.
+pub(crate) struct General<T> {
+    scratch: triangular_band::Scratch<T>,
+    band: Vec<T>,
+}
+
+impl<T: Scalar> General<T> {
+    /// For m × n matrices.
+    pub(crate) fn new(m: usize, n: usize) -> Self {
+        let scratch = triangular_band::Scratch::new(m, n);
+        Self { scratch, band: vec![T::ZERO; bulges::storage(n)] }
+    }
+
+    /// Reduces `a`, whose contents are lost, to the diagonal `d` and what is above it, `e`; with the same bits on any
+    /// number of threads.
+    pub(crate) fn bidiagonalize(
+        &mut self,
+        a: &mut [T],
+        d: &mut [T::Real],
+        e: &mut [T::Real],
+        threads: Option<&dyn Threads>,
+        arch: Arch,
+    ) {
+        let n = d.len();
+        let m = a.len() / n;
+        let Self { scratch, band } = self;
+        triangular_band::reduce_to_band(a, (m, n), scratch, sharing(n, threads));
+        triangular_bulges::fill(band, a, m);
+        arch.dispatch(Bidiagonalize { band, d, e });
+    }
+}
+
+/// The threads that share the first stage of a matrix of order n.
+fn sharing(n: usize, threads: Option<&dyn Threads>) -> &dyn Threads {
+    threads.filter(|_| n >= SHARED_ORDER).unwrap_or(&Serial)
+}
+
+#[cfg(feature = "testing")]
 #[allow(clippy::cast_precision_loss, reason = "sizes here are small")]
 pub(crate) mod tests {
     use lapax_core::Scalar as _;
