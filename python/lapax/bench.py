@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import jax
@@ -20,13 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapax import check
-from lapax._bench import charts, conditions, goals, machine, mkl, report, text
-from lapax._bench.measure import Program, measured
-from lapax._bench.plan import Job, memory, plan, too_large
-from lapax._bench.rows import Row, read_csv, write_csv
-from lapax._checks.equations import Array
-
-Third = Callable[[Row, tuple[Array, ...]], Program | None] | None
+from lapax._bench import charts, conditions, goals, lapack, machine, mkl, report, text
+from lapax._bench.measure import Other, Program, measured
+from lapax._bench.plan import Job, Prepared, memory, plan, too_large
+from lapax._bench.rows import Row, UnavailableError, read_csv, write_csv
 
 MINUTES = 55.0
 QUICK_MINUTES = 2.5
@@ -51,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     jax.jit(jnp.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
     minutes = options.minutes or (QUICK_MINUTES if options.quick else MINUTES)
     with jax.default_device(jax.devices("cpu")[0]), jax.enable_x64(True):
-        rows = _run(jobs, 0.08 if options.quick else 0.3, 60 * minutes, _third(options.other))
+        rows = _run(jobs, 0.08 if options.quick else 0.3, 60 * minutes, _others(options.other))
         rows += _under_conditions(options)
     print("\n".join(text.summary(rows)))
     print("\n".join(text.goals(goals.reached(rows))))
@@ -79,8 +76,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--with",
         dest="other",
-        choices=["mkl"],
-        help=f"also MKL from PyPI, from n = {mkl.SMALLEST}: it is called in a loop over the batch",
+        action="append",
+        default=[],
+        choices=OTHERS,
+        help=f"also MKL from PyPI, from n = {mkl.SMALLEST}: it is called in a loop over the batch; "
+        "or lapax on the LAPACK library that it was built with; both if given twice",
     )
     for name, what in conditions.CONDITIONS.items():
         parser.add_argument(f"--{name}", action="store_true", help=f"also chosen rows {what}")
@@ -94,27 +94,35 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _third(other: str | None) -> Third:
-    """Makes MKL's program of a row, or says on stderr why there is none."""
-    if other is None:
-        return None
-    try:
-        library = mkl.load()
-    except mkl.UnavailableError as error:
-        print(f"--with mkl: {error}", file=sys.stderr)
-        return None
+OTHERS: dict[str, Callable[[], Other]] = {"mkl": mkl.load, "lapack": lapack.load}
+"""What makes the programs of a column, by its name."""
 
-    def third(row: Row, args: tuple[Array, ...]) -> Program | None:
+
+def _others(names: Sequence[str]) -> dict[str, Other]:
+    """The columns that are wanted and can be had; says on stderr why another one cannot."""
+    found = {}
+    for name in names:
         try:
-            return mkl.program(library, row, args)
-        except mkl.UnavailableError as error:
+            found[name] = _or_why_not(OTHERS[name]())
+        except UnavailableError as error:
+            print(f"--with {name}: {error}", file=sys.stderr)
+    return found
+
+
+def _or_why_not(make: Other) -> Other:
+    def maker(row: Row, prepared: Prepared) -> Program | None:
+        try:
+            return make(row, prepared)
+        except UnavailableError as error:
             print(f"{text.head(row)}: {error}", file=sys.stderr)
             return None
 
-    return third
+    return maker
 
 
-def _run(jobs: Sequence[Job], seconds: float, budget: float, third: Third) -> list[Row]:
+def _run(
+    jobs: Sequence[Job], seconds: float, budget: float, others: Mapping[str, Other]
+) -> list[Row]:
     rows, limit, end = [], memory(), time.perf_counter() + budget
     print(text.HEAD, flush=True)
     for number, job in enumerate(jobs, 1):
@@ -123,7 +131,7 @@ def _run(jobs: Sequence[Job], seconds: float, budget: float, third: Third) -> li
         if time.perf_counter() > end:
             why = f"the run's {budget / 60:g} minutes were over"
         text.progress(number - 1, len(jobs), text.head(row))
-        rows.append(text.skipped(row, why) if why else measured(job, seconds, third=third))
+        rows.append(text.skipped(row, why) if why else measured(job, seconds, others=others))
         text.progress(number, len(jobs), "")
         print(text.line(rows[-1]), flush=True)
     return rows

@@ -12,8 +12,9 @@ import jax
 import numpy as np
 import pytest
 
-from lapax import bench
-from lapax._bench import charts, conditions, goals, measure, mkl, plan, report, rows, text
+from lapax import _backend, bench
+from lapax._backend import Backend
+from lapax._bench import charts, conditions, goals, lapack, measure, mkl, plan, report, rows, text
 from lapax._bench.functions import FUNCTIONS
 from lapax._checks.equations import Size
 from lapax._lowering import numpy_dtype
@@ -125,7 +126,17 @@ def test_goals_are_means_of_their_rows():
     assert (sixteen.mean, sixteen.goal, sixteen.met) == (pytest.approx(20), 10, True)
     (complex_,) = goals.reached([dataclasses.replace(ROW, dtype="c64")])
     assert complex_.goal == 7.5
-    assert {function.family for function in FUNCTIONS} >= set(goals.GOALS)
+    assert {function.family for function in FUNCTIONS} >= set(goals.FAMILIES)
+
+
+def test_goals_of_larger_orders_and_beside_mkl():
+    large = dataclasses.replace(ROW, n=512, m=512, batch=1, mkl=2e-3)
+    one, beside = goals.reached([large, dataclasses.replace(large, dtype="f32", mkl=5e-4)])
+    assert (one.sizes, one.mean, one.goal) == ("n = 256 to 2048", pytest.approx(20), 2.5)
+    assert (beside.sizes, beside.mean, beside.met) == ("beside MKL", pytest.approx(1), True)
+    planned = {(j.row.family, j.row.m, j.row.n, j.row.batch) for j in plan.plan()}
+    for family in goals.FAMILIES:
+        assert planned >= {(family, n, n, batch) for n, batch in goals.points(family)}
 
 
 def test_lines_have_the_columns_of_the_head():
@@ -238,12 +249,43 @@ def test_conditions_leave_out_what_only_does_not_name():
 @pytest.mark.parametrize("change", [{"n": 32, "m": 32}, {"dtype": "c128"}, {"kind": "target"}])
 def test_mkl_says_which_rows_it_has_no_time_of(change):
     row = dataclasses.replace(ROW, **{"n": 64, "m": 64} | change)
-    with pytest.raises(mkl.UnavailableError, match="MKL is"):
+    with pytest.raises(rows.UnavailableError, match="MKL is"):
         mkl.program(None, row, ())
+
+
+def _double_of_cholesky():
+    cholesky = next(function for function in FUNCTIONS if function.name == "cholesky")
+    return plan.FunctionJob(cholesky, "f64", Size(3, 3, (2,)))
+
+
+def test_the_lapack_backend_is_a_column(monkeypatch):
+    names = [Backend("faer"), Backend("lapack")]
+    monkeypatch.setattr(_backend, "backends", lambda: names)
+    chosen = []
+    monkeypatch.setattr(_backend, "set_backend", chosen.append)
+    with jax.enable_x64(True):
+        row = measure.measured(_double_of_cholesky(), 0.001, others={"lapack": lapack.load()})
+    assert row.lapack > 0
+    assert math.isnan(row.mkl)
+    assert "LAPACK" in text.line(row)
+    assert chosen[:2] == ["lapack", _backend.backend()]
+    assert chosen == chosen[:2] * (len(chosen) // 2)
+    del names[1]
+    with pytest.raises(rows.UnavailableError, match="without a LAPACK"):
+        lapack.load()
+
+
+def test_a_wrong_answer_of_the_lapack_backend_has_no_time(monkeypatch):
+    monkeypatch.setattr(_backend, "set_backend", lambda name: None)
+    with jax.enable_x64(True):
+        job = _double_of_cholesky()
+        prepared = dataclasses.replace(job.prepare(), check=lambda answer: math.nan)
+        with pytest.raises(rows.UnavailableError, match="residual nan"):
+            lapack.program(job.row, prepared)
 
 
 def test_without_mkl_the_benchmark_says_so(monkeypatch):
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.setattr(sys, "prefix", "/nowhere")
-    with pytest.raises(mkl.UnavailableError, match=r"lapax\[mkl\]"):
+    with pytest.raises(rows.UnavailableError, match=r"lapax\[mkl\]"):
         mkl.load()

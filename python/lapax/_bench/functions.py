@@ -37,7 +37,7 @@ class Function:
 
     name: str
     family: str
-    """A key of goals.GOALS, where a goal is about it."""
+    """One of goals.FAMILIES, where a goal is about it."""
     call: Callable[..., Any]
     inputs: Inputs
     ratios: Callable[[Arrays, list[Array]], Array]

@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lapax._bench.rows import Row, geometric_mean
+from lapax._bench.rows import NOISY, Row, geometric_mean
 
-CLASSES: dict[str, tuple[tuple[int, int], ...]] = {
-    "n = 3, 4, 8": ((3, 10_000), (4, 10_000), (8, 10_000)),
-    "n = 16": ((16, 4_000),),
-    "n = 32": ((32, 1_000),),
+
+@dataclass(frozen=True)
+class SizeClass:
+    """Sizes whose geometric mean has a goal."""
+
+    points: tuple[tuple[int, int], ...]
+    """n and batch; a small tridiagonal system has TRIDIAGONAL_BATCH."""
+    goals: dict[str, float]
+    """By family, for f32 and f64."""
+    complex_share: float | None
+    """What of it c64 and c128 are to reach, where that is a goal."""
+
+
+def _by_family(*goals: float) -> dict[str, float]:
+    return dict(zip(FAMILIES, goals, strict=True))
+
+
+FAMILIES = ("linear", "qr", "spectral", "nonsymmetric", "values", "tridiagonal")
+
+CLASSES: dict[str, SizeClass] = {
+    "n = 3, 4, 8": SizeClass(
+        ((3, 10_000), (4, 10_000), (8, 10_000)), _by_family(15, 10, 8, 4, 8, 10), 0.5
+    ),
+    "n = 16": SizeClass(((16, 4_000),), _by_family(10, 8, 6, 3, 8, 10), 0.5),
+    "n = 32": SizeClass(((32, 1_000),), _by_family(6, 5, 3, 2.2, 6, 8), 0.5),
+    "n = 64, 128": SizeClass(((64, 200), (128, 30)), _by_family(3, 4, 2.2, 2, 4, 5), None),
+    "n = 256 to 2048": SizeClass(
+        ((256, 1), (512, 1), (1024, 1), (2048, 1)), _by_family(2.5, 3, 1.5, 1.5, 3, 2), None
+    ),
 }
-"""n and batch of each size class; a tridiagonal system has TRIDIAGONAL_BATCH everywhere."""
 
-TRIDIAGONAL_BATCH = 10_000
-
-GOALS: dict[str, tuple[float, float, float]] = {
-    "linear": (15, 10, 6),
-    "qr": (10, 8, 5),
-    "spectral": (8, 6, 3),
-    "nonsymmetric": (4, 3, 2.2),
-    "values": (8, 8, 6),
-    "tridiagonal": (10, 10, 8),
-}
-"""By family and class, for f32 and f64."""
-
-COMPLEX_SHARE = 0.5
-"""What of a goal c64 and c128 are to reach."""
+TRIDIAGONAL_BATCH, LARGEST_SMALL = 10_000, 32
+"""The batch of tridiagonal systems up to an order."""
 
 BATCHED_SOLVE = {"solve_3x3": 20.0, "grad_solve_3x3": 8.0}
 """jax#36927: 86,268 systems of order 3, single precision."""
+
+BESIDE_MKL = 1.0
+"""MKL's time over lapax's, on as many threads."""
 
 
 @dataclass(frozen=True)
@@ -53,36 +68,41 @@ class Reached:
         return self.mean >= self.goal
 
 
-def points(family: str) -> list[tuple[int, int]]:
+def points(family: str, *, of: Iterable[SizeClass] = CLASSES.values()) -> list[tuple[int, int]]:
     """Every n and batch that a goal of the family names."""
-    sizes = [point for points in CLASSES.values() for point in points]
-    return [(n, TRIDIAGONAL_BATCH) for n, _ in sizes] if family == "tridiagonal" else sizes
+    sizes = [point for one in of for point in one.points]
+    if family != "tridiagonal":
+        return sizes
+    return [(n, TRIDIAGONAL_BATCH if n <= LARGEST_SMALL else batch) for n, batch in sizes]
 
 
 def reached(rows: Sequence[Row]) -> list[Reached]:
     """Each goal that a row is about, with the mean reached."""
     rows = [row for row in rows if row.kind == "jax" and row.condition == "quiet"]
     found = []
-    for family, goals in GOALS.items():
-        for (label, sizes), goal in zip(CLASSES.items(), goals, strict=True):
-            orders = {n for n, _ in sizes}
-            wanted = {point for point in points(family) if point[0] in orders}
-            for dtypes, share in (("f32", "f64"), 1.0), (("c64", "c128"), COMPLEX_SHARE):
-                about = [
-                    row
-                    for row in rows
-                    if row.family == family and row.dtype in dtypes
-                    if row.m == row.n and (row.n, row.batch) in wanted
-                ]
-                found.append(_reached(family, label, " ".join(dtypes), goal * share, about))
+    for family in FAMILIES:
+        mine = [row for row in rows if row.family == family]
+        for label, sizes in CLASSES.items():
+            wanted = points(family, of=[sizes])
+            square = [row for row in mine if row.m == row.n and (row.n, row.batch) in wanted]
+            for dtypes, share in (("f32", "f64"), 1.0), (("c64", "c128"), sizes.complex_share):
+                if share is not None:
+                    ratios = [(row.ratio, row.spread) for row in square if row.dtype in dtypes]
+                    goal = sizes.goals[family] * share
+                    found.append(_reached(family, label, " ".join(dtypes), goal, ratios))
+        ratios = [(row.to_mkl, row.spread) for row in mine]
+        found.append(_reached(family, "beside MKL", "f32 f64", BESIDE_MKL, ratios))
     for name, goal in BATCHED_SOLVE.items():
-        about = [row for row in rows if row.name == name]
-        found.append(_reached(name, "n = 3", "f32", goal, about))
+        ratios = [(row.ratio, row.spread) for row in rows if row.name == name]
+        found.append(_reached(name, "n = 3", "f32", goal, ratios))
     return [one for one in found if one.rows + one.left_out]
 
 
-def _reached(family: str, sizes: str, dtypes: str, goal: float, about: Sequence[Row]) -> Reached:
-    measured = [row for row in about if not math.isnan(row.ratio)]
-    quiet = [row.ratio for row in measured if row.quiet]
+def _reached(
+    family: str, sizes: str, dtypes: str, goal: float, ratios: Sequence[tuple[float, float]]
+) -> Reached:
+    """Of ratios, each with the spread of its row; NaN is no ratio."""
+    measured = [pair for pair in ratios if not math.isnan(pair[0])]
+    quiet = [ratio for ratio, spread in measured if not spread > NOISY]
     left_out = len(measured) - len(quiet)
     return Reached(family, sizes, dtypes, goal, geometric_mean(quiet), len(quiet), left_out)

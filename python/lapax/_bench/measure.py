@@ -7,7 +7,8 @@ import functools
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -17,10 +18,12 @@ import numpy as np
 from lapax import check
 from lapax._bench.plan import Job, Prepared
 from lapax._bench.rows import Row, spread
-from lapax._checks.equations import Array
 from lapax._lowering import numpy_dtype
 
 Program = Callable[[], Any]
+
+Other = Callable[[Row, Prepared], Program | None]
+"""Makes the program of another column, MKL's or the LAPACK backend's; None where it has none."""
 
 ROUNDS = (5, 1000)
 """The fewest turns of a row, unless they take PATIENCE times its share of time, and the most."""
@@ -32,12 +35,12 @@ def measured(
     job: Job,
     seconds: float,
     around: Callable[[Program], Program] | None = None,
-    third: Callable[[Row, tuple[Array, ...]], Program | None] | None = None,
+    others: Mapping[str, Other] = MappingProxyType({}),
 ) -> Row:
     """The row of a job with its times, of about `seconds`, if both answers are right.
 
-    `around` makes of either side the program that is timed; `third` another program, for MKL's
-    column, from the row and its operands.
+    `around` makes of either side the program that is timed; `others` are the columns besides, by
+    the names of the row's fields.
     """
     row, prepared = job.row, job.prepare()
     sides = [prepared.ours] if prepared.theirs is None else [prepared.ours, prepared.theirs]
@@ -48,20 +51,20 @@ def measured(
         return row
     copy = copying([*prepared.args, *answers[0]])
     timed = sides if around is None else [around(side) for side in sides]
-    other = None if third is None else third(row, prepared.args)
-    if other is not None:
-        other()
-    times = take_turns([*timed, *([] if other is None else [other]), copy], seconds)
+    made = {name: make(row, prepared) for name, make in others.items()}
+    besides = {name: other for name, other in made.items() if other is not None}
+    times = take_turns([*timed, *besides.values(), copy], seconds)
     medians = [statistics.median(taken) for taken in times]
-    return dataclasses.replace(
+    row = dataclasses.replace(
         row,
         ours=medians[0],
         theirs=medians[1] if len(sides) == 2 else math.nan,
-        mkl=math.nan if other is None else medians[-2],
         spread=max(map(spread, times[: len(sides)])),
         copy=medians[-1],
         compute=row.flops / matmul_rate(_real(prepared, row)),
     )
+    columns: dict[str, Any] = dict(zip(besides, medians[len(sides) : -1], strict=True))
+    return dataclasses.replace(row, **columns)
 
 
 def wrong(residuals: Sequence[float]) -> str:

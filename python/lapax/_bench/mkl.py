@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from lapax._bench.rows import Row
+from lapax._bench.measure import Other
+from lapax._bench.rows import Row, UnavailableError
 from lapax._checks.equations import Array
 
 SMALLEST = 64
@@ -29,18 +30,17 @@ COLUMN, LEFT, LOWER, NOT_UNIT = 102, 141, 122, 131
 Call = Callable[[int], int]
 
 
-class UnavailableError(Exception):
-    """Why a row has no time of MKL."""
+def load() -> Other:
+    """Makes programs of the library, on as many threads as this process has cores.
 
-
-def load() -> ctypes.CDLL:
-    """The library, on as many threads as this process has cores. Raises UnavailableError."""
+    Raises UnavailableError where it is not installed.
+    """
     for folder in (Path(sys.prefix) / "lib", *map(Path, sys.path)):
         for path in sorted(folder.glob("libmkl_rt.so*")):
             library = ctypes.CDLL(str(path))
             library.MKL_Set_Num_Threads(c_int(len(os.sched_getaffinity(0))))
             library.LAPACKE_set_nancheck(c_int(0))
-            return library
+            return lambda row, prepared: program(library, row, prepared.args)
     raise UnavailableError(f"no libmkl_rt.so in {sys.prefix}/lib; pip install 'lapax[mkl]'")
 
 
@@ -61,6 +61,7 @@ def program(library: ctypes.CDLL, row: Row, args: tuple[Array, ...]) -> Callable
             if info := call(i):
                 raise RuntimeError(f"MKL: {row.name} gave info {info} for matrix {i}")
 
+    run()
     return run
 
 

@@ -24,9 +24,7 @@ from lapax._table import targets
 SCALARS = ("f32", "f64", "c64", "c128")
 
 SIZES = (
-    *((n, 1) for n in (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)),
-    (64, 200),
-    (128, 30),
+    *((n, 1) for n in (1, 2, 3, 4, 8, 16, 32, 64, 128)),
     (1, 1_000_000),
     (4, 1_000_000),
     (3, 100),
@@ -34,7 +32,10 @@ SIZES = (
 )
 """n and batch, besides those that a goal names: work from microseconds to seconds a call."""
 
-QUICK_SIZES = ((4, 1), (64, 200), (256, 1))
+QUICK_ORDERS = (4, 16, 32, 64, 256)
+"""Of those that a goal names."""
+
+QUICK_SIZES = ((4, 1),)
 
 RECTANGLES = ((4, 10_000), (16, 1_000), (64, 30), (256, 1))
 """n and batch of 4n × n and n × 4n matrices."""
@@ -207,7 +208,8 @@ def _jobs_of(function: Function, dtype: str, quick: bool) -> list[FunctionJob]:
         return [_square(function, dtype, n, batch) for n, batch in function.points]
     goal = goals.points(function.family)
     if quick:
-        points = [goal[1], *goal[3:], *QUICK_SIZES] if dtype == "f64" else []
+        small = [(n, batch) for n, batch in goal if n in QUICK_ORDERS]
+        points = [*small, *QUICK_SIZES] if dtype == "f64" else []
         return [_square(function, dtype, n, batch) for n, batch in points]
     rectangles = [
         FunctionJob(function, dtype, Size(m, n, (batch,)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html as escape
+import itertools
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,10 +17,13 @@ PROSE = Path(__file__).with_name("performance.md")
 """What docs/performance.md says besides figures."""
 
 GOAL_COLUMNS = ("family", "sizes", "dtypes", "reached", "goal", "", "rows", "left out")
-FAMILY_COLUMNS = ("kind", "name", "condition", "rows", "ratio", "smallest", "time / floor")
+FAMILY_COLUMNS = (
+    "kind", "name", "condition", "rows", "ratio", "smallest", "time / floor", "MKL / lapax",
+    "smallest", "LAPACK / lapax", "smallest",
+)  # fmt: skip
 ROW_COLUMNS = (
     "kind", "name", "dtype", "m", "n", "batch", "condition", "lapax", "stock", "ratio", "MKL",
-    "spread", "floor", "by", "residual", "",
+    "LAPACK", "spread", "floor", "by", "residual", "",
 )  # fmt: skip
 
 STYLE = """
@@ -75,13 +79,14 @@ def _families(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
         floors = [row.ours / row.floor for row in quiet if row.floor > 0]
         if quiet:
             floor = f"{statistics.median(floors):.1f}" if floors else "-"
-            yield (
-                *key,
-                str(len(quiet)),
-                f"{geometric_mean(ratios):.2f}",
-                f"{min(ratios):.2f}",
-                floor,
-            )
+            others = ([row.to_mkl for row in quiet], [row.to_lapack for row in quiet])
+            columns = itertools.chain.from_iterable(map(_mean_and_least, others))
+            yield *key, str(len(quiet)), *_mean_and_least(ratios), floor, *columns
+
+
+def _mean_and_least(ratios: Iterable[float]) -> tuple[str, str]:
+    known = [ratio for ratio in ratios if not math.isnan(ratio)]
+    return (f"{geometric_mean(known):.2f}", f"{min(known):.2f}") if known else ("-", "-")
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -91,7 +96,8 @@ def _cells(row: Row) -> tuple[str, ...]:
         return (*what, *[""] * (len(ROW_COLUMNS) - len(what) - 1), note)
     floor = text.duration(row.floor)
     times = (text.amount(row, row.ours), text.amount(row, row.theirs))
-    rest = (text.duration(row.mkl), _percent(row.spread), floor, row.ruled_by)
+    others = (text.duration(row.mkl), text.duration(row.lapack))
+    rest = (*others, _percent(row.spread), floor, row.ruled_by)
     return (*what, *times, f"{row.ratio:.2f}", *rest, f"{row.residual:.2g}", note)
 
 

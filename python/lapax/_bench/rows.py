@@ -17,6 +17,10 @@ NOISY = 0.5
 """Spread above which a row's times say more about other work on the machine than about the row."""
 
 
+class UnavailableError(Exception):
+    """Why there is no such column, or why a row has nothing in it."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One measurement of both sides; NaN is what was not measured."""
@@ -38,6 +42,9 @@ class Row:
     theirs: float = math.nan
     """The same of stock JAX."""
     mkl: float = math.nan
+    """Seconds of MKL."""
+    lapack: float = math.nan
+    """Seconds of lapax on the LAPACK library that it was built with."""
     spread: float = math.nan
     """Interquartile range over median, the larger one of the two sides."""
     copy: float = math.nan
@@ -55,6 +62,16 @@ class Row:
     def ratio(self) -> float:
         """How many times faster (or smaller) lapax is."""
         return self.theirs / self.ours
+
+    @property
+    def to_mkl(self) -> float:
+        """How many times faster lapax is than MKL."""
+        return self.mkl / self.ours
+
+    @property
+    def to_lapack(self) -> float:
+        """How many times faster lapax's own code is than its LAPACK backend."""
+        return self.lapack / self.ours
 
     @property
     def floor(self) -> float:

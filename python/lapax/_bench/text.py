@@ -42,6 +42,7 @@ def line(row: Row) -> str:
         f"{row.spread:>8.0%}{duration(row.floor):>11}{row.ruled_by:>6}"
         f"{row.flops / row.ours / 1e9:>9.2f}{row.residual:>10.2g}"
         + ("" if math.isnan(row.mkl) else f"  MKL {duration(row.mkl)}")
+        + ("" if math.isnan(row.lapack) else f"  LAPACK {duration(row.lapack)}")
     )
 
 
@@ -91,7 +92,7 @@ def goals(reached: Sequence[Reached]) -> Iterator[str]:
         mark = "met" if one.met else "MISSED" if one.rows else "not measured"
         left_out = f", {one.left_out} left out" if one.left_out else ""
         yield (
-            f"goal {one.family:<15}{one.sizes:<13}{one.dtypes:<9}"
+            f"goal {one.family:<15}{one.sizes:<17}{one.dtypes:<9}"
             f"{one.mean:7.2f} of {one.goal:4g}  {mark} ({one.rows} rows{left_out})"
         )
 
