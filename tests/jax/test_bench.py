@@ -123,6 +123,8 @@ def test_goals_are_means_of_their_rows():
     small, sixteen = goals.reached([ROW, slow, noisy, large])
     assert (small.mean, small.goal, small.met) == (pytest.approx(10), 15, False)
     assert (small.rows, small.left_out) == (2, 1)
+    # Stock JAX takes 20 ms, the floor is the 0.2 ms of the flops.
+    assert small.at_floor == pytest.approx(100)
     assert (sixteen.mean, sixteen.goal, sixteen.met) == (pytest.approx(20), 10, True)
     (complex_,) = goals.reached([dataclasses.replace(ROW, dtype="c64")])
     assert complex_.goal == 7.5
@@ -134,6 +136,7 @@ def test_goals_of_larger_orders_and_beside_mkl():
     one, beside = goals.reached([large, dataclasses.replace(large, dtype="f32", mkl=5e-4)])
     assert (one.sizes, one.mean, one.goal) == ("n = 256 to 2048", pytest.approx(20), 2.5)
     assert (beside.sizes, beside.mean, beside.met) == ("beside MKL", pytest.approx(1), True)
+    assert beside.at_floor == pytest.approx(5)
     planned = {(j.row.family, j.row.m, j.row.n, j.row.batch) for j in plan.plan()}
     for family in goals.FAMILIES:
         assert planned >= {(family, n, n, batch) for n, batch in goals.points(family)}

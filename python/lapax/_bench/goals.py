@@ -58,6 +58,8 @@ class Reached:
     dtypes: str
     goal: float
     mean: float
+    at_floor: float
+    """What the mean would be if every call took no longer than its floor."""
     rows: int
     left_out: int
     """Rows that other work on the machine disturbed."""
@@ -87,22 +89,24 @@ def reached(rows: Sequence[Row]) -> list[Reached]:
             square = [row for row in mine if row.m == row.n and (row.n, row.batch) in wanted]
             for dtypes, share in (("f32", "f64"), 1.0), (("c64", "c128"), sizes.complex_share):
                 if share is not None:
-                    ratios = [(row.ratio, row.spread) for row in square if row.dtype in dtypes]
+                    of_dtypes = [row for row in square if row.dtype in dtypes]
                     goal = sizes.goals[family] * share
-                    found.append(_reached(family, label, " ".join(dtypes), goal, ratios))
-        ratios = [(row.to_mkl, row.spread) for row in mine]
-        found.append(_reached(family, "beside MKL", "f32 f64", BESIDE_MKL, ratios))
+                    found.append(_reached(family, label, " ".join(dtypes), goal, of_dtypes))
+        found.append(_reached(family, "beside MKL", "f32 f64", BESIDE_MKL, mine, "mkl"))
     for name, goal in BATCHED_SOLVE.items():
-        ratios = [(row.ratio, row.spread) for row in rows if row.name == name]
-        found.append(_reached(name, "n = 3", "f32", goal, ratios))
+        of_name = [row for row in rows if row.name == name]
+        found.append(_reached(name, "n = 3", "f32", goal, of_name))
     return [one for one in found if one.rows + one.left_out]
 
 
 def _reached(
-    family: str, sizes: str, dtypes: str, goal: float, ratios: Sequence[tuple[float, float]]
+    family: str, sizes: str, dtypes: str, goal: float, rows: Sequence[Row], beside: str = "theirs"
 ) -> Reached:
-    """Of ratios, each with the spread of its row; NaN is no ratio."""
-    measured = [pair for pair in ratios if not math.isnan(pair[0])]
-    quiet = [ratio for ratio, spread in measured if not spread > NOISY]
+    """Of the rows that have a time in the column `beside`."""
+    pairs = [(row, getattr(row, beside)) for row in rows]
+    measured = [(row, theirs) for row, theirs in pairs if not math.isnan(theirs / row.ours)]
+    quiet = [(row, theirs) for row, theirs in measured if not row.spread > NOISY]
+    mean = geometric_mean(theirs / row.ours for row, theirs in quiet)
+    at_floor = geometric_mean(theirs / row.floor for row, theirs in quiet)
     left_out = len(measured) - len(quiet)
-    return Reached(family, sizes, dtypes, goal, geometric_mean(quiet), len(quiet), left_out)
+    return Reached(family, sizes, dtypes, goal, mean, at_floor, len(quiet), left_out)

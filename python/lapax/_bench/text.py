@@ -93,7 +93,8 @@ def goals(reached: Sequence[Reached]) -> Iterator[str]:
         left_out = f", {one.left_out} left out" if one.left_out else ""
         yield (
             f"goal {one.family:<15}{one.sizes:<17}{one.dtypes:<9}"
-            f"{one.mean:7.2f} of {one.goal:4g}  {mark} ({one.rows} rows{left_out})"
+            f"{one.mean:7.2f} of {one.goal:4g}  {mark} "
+            f"(at the floor {one.at_floor:.2f}; {one.rows} rows{left_out})"
         )
 
 
