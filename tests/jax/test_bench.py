@@ -164,6 +164,17 @@ def test_markdown_has_goals_families_and_the_machine():
     assert any("20.0" in line and "15" in line for line in lines)
 
 
+def test_markdown_lists_rows_in_which_another_is_faster():
+    slow = dataclasses.replace(ROW, name="slow", ours=4e-2)
+    noise = dataclasses.replace(ROW, name="noise", ours=2.02e-2)
+    mkl = dataclasses.replace(ROW, name="beside", mkl=5e-4)
+    page = report.markdown([ROW, slow, noise, mkl], {}, "rows.csv").partition("## Rows")[2]
+    assert "in 2 of 4 rows" in page
+    assert [name in page for name in ("slow", "beside", "noise", "cholesky")] == [True] * 2 + [
+        False
+    ] * 2
+
+
 def test_charts_are_drawn():
     pytest.importorskip("matplotlib", reason="charts not tested: pip install matplotlib")
     drawn = charts.draw([ROW, dataclasses.replace(ROW, n=8, m=8)])

@@ -28,13 +28,14 @@ from lapax._bench.rows import Row
 from lapax._checks.equations import Size
 
 CONDITIONS = {
+    "neighbour": "beside one busy process",
     "contended": "beside a busy process per core",
     "concurrent": "called by four Python threads at once",
     "threads": "on one core and on all, in processes of their own",
     "memory": "for the memory that a call adds, in processes of their own",
 }
 
-CHOSEN = ("cholesky", "lu_factor", "solve", "qr", "eigh", "svd")
+CHOSEN = ("cholesky", "lu_factor", "solve", "inv", "qr", "eigh", "svd")
 POINTS = ((4, 10_000), (32, 1_000), (256, 1))
 """n and batch: lanes, the largest order in lanes, and one matrix over all cores."""
 
@@ -60,8 +61,8 @@ def measured(wanted: Sequence[str], only: frozenset[str], seconds: float) -> Ite
     """The chosen rows that `only` names, under each condition wanted."""
     jobs = _jobs(only)
     for condition in wanted:
-        if condition == "contended":
-            with _busy():
+        if condition in ("neighbour", "contended"):
+            with _busy(1 if condition == "neighbour" else len(os.sched_getaffinity(0))):
                 rows = [measure.measured(job, seconds) for job in jobs]
             yield from (dataclasses.replace(row, condition=condition) for row in rows)
         elif condition == "concurrent":
@@ -102,10 +103,10 @@ def _job(name: str, dtype: str, n: int, batch: int) -> FunctionJob:
 
 
 @contextlib.contextmanager
-def _busy() -> Iterator[None]:
-    """One process per core that computes all the time."""
+def _busy(count: int) -> Iterator[None]:
+    """Processes that compute all the time."""
     command = [sys.executable, "-S", "-c", "while True: pass"]
-    processes = [subprocess.Popen(command) for _ in os.sched_getaffinity(0)]
+    processes = [subprocess.Popen(command) for _ in range(count)]
     try:
         yield
     finally:

@@ -23,10 +23,17 @@ FAMILY_COLUMNS = (
     "kind", "name", "condition", "rows", "ratio", "smallest", "time / floor", "MKL / lapax",
     "smallest", "LAPACK / lapax", "smallest",
 )  # fmt: skip
+SLOWER_COLUMNS = (
+    "kind", "name", "dtype", "m × n", "batch", "condition", "lapax", "stock", "MKL", "floor",
+    "stock / lapax", "MKL / lapax",
+)  # fmt: skip
 ROW_COLUMNS = (
     "kind", "name", "dtype", "m", "n", "batch", "condition", "lapax", "stock", "ratio", "MKL",
     "LAPACK", "spread", "floor", "by", "residual", "",
 )  # fmt: skip
+
+NOISE, MKL_LEAST = 0.95, 0.8
+"""Ratios to stock JAX and to MKL below which a row is listed as one in which these are faster."""
 
 STYLE = """
 body { font: 14px system-ui, sans-serif; margin: 2em; }
@@ -62,8 +69,29 @@ def markdown(rows: Sequence[Row], machine: Mapping[str, str], source: str) -> st
         f"{PROSE.read_text(encoding='utf-8')}\n## The machine\n\n{about}\n\n"
         f"## Goals\n\n{_pipes(GOAL_COLUMNS, _goals(rows))}\n"
         f"## Functions and ops\n\nGeometric means; the time over the floor is a median.\n\n"
-        f"{_pipes(FAMILY_COLUMNS, _families(rows))}"
+        f"{_pipes(FAMILY_COLUMNS, _families(rows))}\n"
+        f"## Rows in which another is faster\n\n{_slower(rows)}"
     )
+
+
+def _slower(rows: Sequence[Row]) -> str:
+    """How many rows are below 1, and those that are below what noise explains."""
+    quiet = [row for row in rows if row.quiet and row.condition != "memory"]
+    stock = [row for row in quiet if row.ratio < 1]
+    besides = sorted((row for row in quiet if row.to_mkl < MKL_LEAST), key=lambda row: row.to_mkl)
+    shown = sorted((row for row in stock if row.ratio < NOISE), key=lambda row: row.ratio)
+    return (
+        f"Stock JAX is faster in {len(stock)} of {len(quiet)} rows, in {len(shown)} of them by "
+        f"more than a ratio of {NOISE:g}, and MKL in {len(besides)} by more than {MKL_LEAST:g}; "
+        "these are below.\n\n"
+        f"{_pipes(SLOWER_COLUMNS, map(_slower_cells, [*shown, *besides]))}"
+    )
+
+
+def _slower_cells(row: Row) -> tuple[str, ...]:
+    what = (row.kind, row.name, row.dtype, f"{row.m} × {row.n}", str(row.batch), row.condition)
+    times = (row.ours, row.theirs, row.mkl, row.floor)
+    return (*what, *map(text.duration, times), f"{row.ratio:.2f}", f"{row.to_mkl:.2f}")
 
 
 def _goals(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:

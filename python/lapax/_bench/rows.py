@@ -36,7 +36,7 @@ class Row:
     n: int
     batch: int
     condition: str = "quiet"
-    """quiet, contended, concurrent, threads=1, … or memory."""
+    """quiet, neighbour, contended, concurrent, threads=1, … or memory."""
     ours: float = math.nan
     """Seconds; bytes where the condition is memory."""
     theirs: float = math.nan
