@@ -173,6 +173,11 @@ def test_markdown_lists_rows_in_which_another_is_faster():
     assert [name in page for name in ("slow", "beside", "noise", "cholesky")] == [True] * 2 + [
         False
     ] * 2
+    both = dataclasses.replace(slow, name="both", mkl=5e-4)
+    page = report.markdown([slow, both], {}, "rows.csv").partition("## Rows")[2]
+    assert [page.count(f"| {name} |") for name in ("slow", "both")] == [1, 1]
+    # No time of MKL's: neither that nor the ratio to it.
+    assert [line.count("| - ") for line in page.splitlines() if "| slow |" in line] == [2]
 
 
 def test_charts_are_drawn():

@@ -34,10 +34,15 @@ def _processor() -> str:
 
 
 def _commit() -> str:
-    """Of the working tree that this file is part of; with a plus where that is changed."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+"]
+    """Of the working tree that this file is tracked in; with a plus where that is changed."""
+    file = Path(__file__)
     try:
-        found = subprocess.run(command, capture_output=True, text=True, check=True)
+        _git(file.parent, "ls-files", "--error-unmatch", file.name)
+        return _git(file.parent, "describe", "--always", "--dirty=+")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return found.stdout.strip()
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
