@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import io
 import math
+import re
+import subprocess
 import sys
 from xml.etree import ElementTree
 
@@ -14,7 +16,19 @@ import pytest
 
 from lapax import _backend, bench
 from lapax._backend import Backend
-from lapax._bench import charts, conditions, goals, lapack, measure, mkl, plan, report, rows, text
+from lapax._bench import (
+    charts,
+    conditions,
+    goals,
+    lapack,
+    machine,
+    measure,
+    mkl,
+    plan,
+    report,
+    rows,
+    text,
+)
 from lapax._bench.functions import FUNCTIONS
 from lapax._checks.equations import Size
 from lapax._lowering import numpy_dtype
@@ -178,6 +192,24 @@ def test_markdown_lists_rows_in_which_another_is_faster():
     assert [page.count(f"| {name} |") for name in ("slow", "both")] == [1, 1]
     # No time of MKL's: neither that nor the ratio to it.
     assert [line.count("| - ") for line in page.splitlines() if "| slow |" in line] == [2]
+
+
+def test_the_commit_is_that_of_a_tracked_file_alone(monkeypatch, tmp_path):
+    def git(*words):
+        name = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", "-C", str(tmp_path), *name, *words], check=True, capture_output=True)
+
+    git("init")
+    git("commit", "--allow-empty", "-m", "another project's")
+    file = tmp_path / "machine.py"
+    file.touch()
+    monkeypatch.setattr(machine, "__file__", str(file))
+    assert machine.about()["commit"] == "unknown"
+    git("add", file.name)
+    git("commit", "-m", "this file")
+    assert re.fullmatch(r"[0-9a-f]{7,}", machine.about()["commit"])
+    file.write_text("changed")
+    assert machine.about()["commit"].endswith("+")
 
 
 def test_charts_are_drawn():

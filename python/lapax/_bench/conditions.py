@@ -35,6 +35,9 @@ CONDITIONS = {
     "memory": "for the memory that a call adds, in processes of their own",
 }
 
+BUSY = {"neighbour": 1, "contended": len(os.sched_getaffinity(0))}
+"""How many processes keep the machine busy under these."""
+
 CHOSEN = ("cholesky", "lu_factor", "solve", "inv", "qr", "eigh", "svd")
 POINTS = ((4, 10_000), (32, 1_000), (256, 1))
 """n and batch: lanes, the largest order in lanes, and one matrix over all cores."""
@@ -61,8 +64,8 @@ def measured(wanted: Sequence[str], only: frozenset[str], seconds: float) -> Ite
     """The chosen rows that `only` names, under each condition wanted."""
     jobs = _jobs(only)
     for condition in wanted:
-        if condition in ("neighbour", "contended"):
-            with _busy(1 if condition == "neighbour" else len(os.sched_getaffinity(0))):
+        if condition in BUSY:
+            with _busy(BUSY[condition]):
                 rows = [measure.measured(job, seconds) for job in jobs]
             yield from (dataclasses.replace(row, condition=condition) for row in rows)
         elif condition == "concurrent":
