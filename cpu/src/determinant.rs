@@ -2,11 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use lapax_core::{Items, ItemsMut, Scalar as _, for_each_part, index_fits_i32};
+use lapax_core::{Items, ItemsMut, Scalar as _, for_each_large, for_each_part, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
 
 use crate::lanes::{self, for_each_group};
-use crate::lu::{LANES_ORDER, getrf};
+use crate::lu::{LANES_ORDER, TILED_ORDER, getrf};
 use crate::row_major::Getrf;
 use crate::scalar::nanoseconds;
 use crate::{Error, InOut, Real as _, Scalar, Serial, Threads};
@@ -65,31 +65,74 @@ pub(crate) fn by_factors<T: Scalar>(
     );
     let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n) / 3);
     let failure = Mutex::new(None);
-    for_each_part(batch, TOGETHER, operands, time, threads, |(a, sign, logabs), items| {
-        let together = items.min(TOGETHER);
-        let mut factors = vec![T::ZERO; n * n * together];
-        let (mut pivots, mut info) = (vec![0; n * together], vec![0; together]);
-        let signs = sign.into_data().chunks_mut(together);
-        let groups = signs.zip(logabs.into_data().chunks_mut(together)).enumerate();
-        for (group, (sign, logabs)) in groups {
-            let (count, from) = (sign.len(), group * together * n * n);
-            let src = Some(&a.data()[from..from + count * n * n]);
-            let lu = InOut { src, dst: &mut factors[..count * n * n] };
-            let (pivots, info) = (&mut pivots[..count * n], &mut info[..count]);
-            if let Err(error) = getrf(count, n, n, lu, pivots, info, &Serial) {
-                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            }
-            for (i, (sign, logabs)) in sign.iter_mut().zip(logabs).enumerate() {
-                let mut product = Product::new();
-                (0..n).for_each(|j| product.take(factors[(i * n + j) * n + j]));
-                let swaps = (1..).zip(&pivots[i * n..(i + 1) * n]);
-                let odd = swaps.filter(|(row, pivot)| row != *pivot).count() % 2 == 1;
-                (*sign, *logabs) = product.result(odd);
-            }
+    let keep = |outcome| {
+        if let Err(error) = outcome {
+            *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }
-    });
+    };
+    if n > TILED_ORDER {
+        for_each_large(batch, operands, threads, |(a, sign, logabs), threads| {
+            let mut group = Group::new(n, 1);
+            keep(group.find(getrf, a, sign, logabs, threads));
+        });
+    } else {
+        for_each_part(batch, TOGETHER, operands, time, threads, |(a, sign, logabs), items| {
+            let together = items.min(TOGETHER);
+            let mut group = Group::new(n, together);
+            let signs = sign.into_data().chunks_mut(together);
+            let results = signs.zip(logabs.into_data().chunks_mut(together));
+            // Of matrices of order 0 there are no elements.
+            let mut matrices = a.data().chunks((together * n * n).max(1));
+            for (sign, logabs) in results {
+                let a = matrices.next().unwrap_or_default();
+                keep(group.find(getrf, a, sign, logabs, &Serial));
+            }
+        });
+    }
     let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
     failure.map_or(Ok(()), Err)
+}
+
+/// What a few matrices take that are factored with one call.
+struct Group<T> {
+    n: usize,
+    factors: Vec<T>,
+    pivots: Vec<i32>,
+    info: Vec<i32>,
+}
+
+impl<T: Scalar> Group<T> {
+    fn new(n: usize, count: usize) -> Self {
+        Self {
+            n,
+            factors: vec![T::ZERO; n * n * count],
+            pivots: vec![0; n * count],
+            info: vec![0; count],
+        }
+    }
+
+    /// The determinants of as many matrices as there are results.
+    fn find(
+        &mut self,
+        getrf: Getrf<T>,
+        a: &[T],
+        sign: &mut [T],
+        logabs: &mut [T::Real],
+        threads: &dyn Threads,
+    ) -> Result<(), Error> {
+        let Self { n, factors, pivots, info } = self;
+        let (n, count) = (*n, sign.len());
+        let lu = InOut { src: Some(a), dst: &mut factors[..count * n * n] };
+        getrf(count, n, n, lu, &mut pivots[..count * n], &mut info[..count], threads)?;
+        for (i, (sign, logabs)) in sign.iter_mut().zip(logabs).enumerate() {
+            let mut product = Product::new();
+            (0..n).for_each(|j| product.take(factors[(i * n + j) * n + j]));
+            let swaps = (1..).zip(&pivots[i * n..(i + 1) * n]);
+            let odd = swaps.filter(|(row, pivot)| row != *pivot).count() % 2 == 1;
+            (*sign, *logabs) = product.result(odd);
+        }
+        Ok(())
+    }
 }
 
 /// A product of pivots.

@@ -39,7 +39,7 @@ const PACKED: usize = 32;
 /// one: n = 256 0.45 ms and 0.42 with panels of 32, n = 512 2.5 ms and 1.8 with 64 (2.0 with 96, 2.2 with
 /// 128), n = 1024 16 ms and 9.7 with 64, 10.0 with 96, 9.7 with 128 (by rows 12.6, 10.8, 11.6), n = 2048
 /// 118 ms and 63 with 96. Serially strips cost 5 to 8 % more than recursion.
-const TILED_ORDER: usize = 320;
+pub(crate) const TILED_ORDER: usize = 320;
 const FEW_COLUMNS: usize = 640;
 const NARROW_PANEL: usize = 64;
 const WIDE_PANEL: usize = 96;
