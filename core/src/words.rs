@@ -113,6 +113,29 @@ word! {
     }
 }
 
+impl Uplo {
+    /// The other triangle.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Lower => Self::Upper,
+            Self::Upper => Self::Lower,
+        }
+    }
+}
+
+impl SingularVectors {
+    /// The columns of U and the rows of Vᴴ of an m × n matrix.
+    #[must_use]
+    pub fn sides(self, m: usize, n: usize) -> (usize, usize) {
+        match self {
+            Self::All => (m, n),
+            Self::Thin => (m.min(n), m.min(n)),
+            Self::None => (0, 0),
+        }
+    }
+}
+
 /// A byte that is no code of the word that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownCode {

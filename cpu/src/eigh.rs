@@ -3,7 +3,8 @@
 
 use faer::{MatMut, MatRef};
 use lapax_core::{
-    ItemsInOut, ItemsMut, Real, Scalar as _, Serial, for_each, for_each_large, index_fits_i32,
+    Items, ItemsInOut, ItemsMut, Real, Scalar as _, Serial, for_each, for_each_large,
+    index_fits_i32,
 };
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
@@ -11,11 +12,12 @@ use pulp::{Arch, Simd, WithSimd};
 use crate::columns::reflect_columns;
 use crate::householder::{BlockScratch, Factor};
 use crate::implicit_ql::{ImplicitQl, STEPS};
-use crate::lanes::{self, for_each_group};
+use crate::lanes::{self, Order, for_each_group};
 use crate::merge::{self, SHARED_ORDER};
 use crate::normal_range::{largest_part, power_near_reciprocal};
 use crate::root_free_ql;
 use crate::rotations::{Rotation, set_identity};
+use crate::row_major;
 use crate::scalar::nanoseconds;
 use crate::tiled_qr::{multiply_strips, wide_strips};
 use crate::tiled_tridiagonal::{TILED_ORDER, tridiagonalize_tiled};
@@ -36,8 +38,20 @@ const SMALL: usize = 32;
 /// The order from which a tridiagonal matrix is divided. On one core with AVX-512, f64, eigh by QL steps and
 /// divided: n = 24 47 and 62 us, 33 106 and 92, 64 399 and 370.
 const DIVIDED: usize = 33;
-/// The order up to which a batch goes through lanes.
-const LANES_ORDER: usize = 32;
+/// The order up to which a batch goes through lanes with vectors, and without. Two cores with AVX-512, us a
+/// matrix in lanes and one by one, f64: with vectors n = 33 13 and 34, 48 36 and 72, 64 109 and 118, and of
+/// eight matrices 220 and 148; without n = 33 6.5 and 13, 64 29 and 47, 128 144 and 232. f32: 7.4 and 27, 19 and 50,
+/// 59 and 85, 205 and 96; 5.6 and 10, 16 and 31, 72 and 177.
+const LANES_VECTORS: usize = 48;
+const LANES_VALUES: usize = 128;
+/// The order from which on a batch has to fill half of the widest registers.
+const LARGE: usize = 33;
+
+/// Whether a batch goes through lanes.
+fn in_lanes(job: Vectors, batch: usize, n: usize) -> bool {
+    let most = if job == Vectors::None { LANES_VALUES } else { LANES_VECTORS };
+    (n < LARGE || batch >= lanes::MAX_LANES / 2) && lanes::pay(batch, n, most)
+}
 
 /// Eigenvalues of each n × n Hermitian matrix of a batch, and its eigenvectors if `job` says so.
 ///
@@ -64,22 +78,19 @@ pub fn syevd<T: Scalar<Real: Scalar>>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     index_fits_i32("n", n)?;
+    if in_lanes(job, batch, n) {
+        let call = Small { uplo, n, order: Order::Column };
+        return match job {
+            Vectors::Wanted => call.decompose(batch, v, w, info, threads),
+            Vectors::None => call.values(batch, v, w, info, threads),
+        };
+    }
     let operands = (
         ItemsInOut::new("v", batch, &[n, n], v)?,
         ItemsMut::new("w", batch, &[n], w)?,
         ItemsMut::new("info", batch, &[], info)?,
     );
-    // 4/3·n³ products and sums for T, about 4·n³ for its vectors and 2·n³ for Q's part in them.
-    let products = n.saturating_mul(n).saturating_mul(n);
-    let products = if job == Vectors::None { products } else { products.saturating_mul(4) };
-    if lanes::pay(batch, n, LANES_ORDER) {
-        let single = |v: &mut [T], w: &mut [T::Real]| {
-            decompose(uplo, (v, w), &mut Scratch::new(job, n), None, Arch::new())
-        };
-        let kernel = lanes::eigh::Decompose { n, uplo, vectors: job == Vectors::Wanted, single };
-        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
-        return Ok(());
-    }
+    let products = products(job, n);
     let arch = Arch::new();
     let scratch = || Scratch::new(job, n);
     if let (1, SHARED_ORDER..) = (batch, n) {
@@ -97,6 +108,137 @@ pub fn syevd<T: Scalar<Real: Scalar>>(
         |scratch, (v, w, info)| info[0] = decompose(uplo, (v, w), scratch, None, arch),
     );
     Ok(())
+}
+
+/// Decomposes each row-major n × n Hermitian matrix of a batch, as [`syevd`] does with vectors.
+///
+/// `v` holds the eigenvectors as columns, by rows. All results are NaN where the triangle is not finite, or
+/// did not converge.
+///
+/// # Errors
+/// As [`syevd`].
+#[per_scalar]
+pub fn eigh<T: Scalar<Real: Scalar>>(
+    uplo: Uplo,
+    batch: usize,
+    n: usize,
+    v: InOut<'_, T>,
+    w: &mut [T::Real],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    if n == 0 || !in_lanes(Vectors::Wanted, batch, n) {
+        return row_major::eigh(syevd, uplo, batch, n, v, w, threads);
+    }
+    let InOut { src, dst } = v;
+    ItemsMut::new("v", batch, &[n, n], &mut *dst)?;
+    let mut info = vec![0; batch];
+    let v = InOut { src, dst: &mut *dst };
+    Small { uplo, n, order: Order::Row }.decompose(batch, v, w, &mut info, threads)?;
+    row_major::mark_failed(&info, w, [dst]);
+    Ok(())
+}
+
+/// The eigenvalues of each row-major n × n Hermitian matrix of a batch, ascending, of which the triangle
+/// `uplo` is read; NaN where that is not finite, or did not converge.
+///
+/// # Errors
+/// As [`syevd`].
+#[per_scalar]
+pub fn eigvalsh<T: Scalar<Real: Scalar>>(
+    uplo: Uplo,
+    batch: usize,
+    n: usize,
+    a: &[T],
+    w: &mut [T::Real],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    if n == 0 || !in_lanes(Vectors::None, batch, n) {
+        return row_major::eigvalsh(syevd, uplo, batch, n, a, w, threads);
+    }
+    Items::new("a", batch, &[n, n], a)?;
+    let mut info = vec![0; batch];
+    let a = InOut { src: Some(a), dst: &mut [] };
+    Small { uplo, n, order: Order::Row }.values(batch, a, w, &mut info, threads)?;
+    row_major::mark_failed::<T, 0>(&info, w, []);
+    Ok(())
+}
+
+/// 4/3·n³ products and sums for T, about 4·n³ for its vectors and 2·n³ for Q's part in them.
+fn products(job: Vectors, n: usize) -> usize {
+    let products = n.saturating_mul(n).saturating_mul(n);
+    if job == Vectors::None { products } else { products.saturating_mul(4) }
+}
+
+/// A call that goes through lanes.
+#[derive(Clone, Copy)]
+struct Small {
+    uplo: Uplo,
+    n: usize,
+    order: Order,
+}
+
+impl Small {
+    fn decompose<T: Scalar<Real: Scalar>>(
+        self,
+        batch: usize,
+        v: InOut<'_, T>,
+        w: &mut [T::Real],
+        info: &mut [i32],
+        threads: &dyn Threads,
+    ) -> Result<(), Error> {
+        let Self { uplo, n, order } = self;
+        let operands = (
+            ItemsInOut::new("v", batch, &[n, n], v)?,
+            ItemsMut::new("w", batch, &[n], w)?,
+            ItemsMut::new("info", batch, &[], info)?,
+        );
+        let single = |v: &mut [T], w: &mut [T::Real]| self.single(Vectors::Wanted, v, w);
+        let kernel = lanes::eigh::Decompose { n, uplo, order, single };
+        let time = nanoseconds::<T>(products(Vectors::Wanted, n));
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        Ok(())
+    }
+
+    /// The values alone; where input and result are apart, a copy is left in the latter if it has elements.
+    fn values<T: Scalar<Real: Scalar>>(
+        self,
+        batch: usize,
+        a: InOut<'_, T>,
+        w: &mut [T::Real],
+        info: &mut [i32],
+        threads: &dyn Threads,
+    ) -> Result<(), Error> {
+        let Self { uplo, n, order } = self;
+        let InOut { src, dst } = a;
+        let (a, left) = match src {
+            Some(src) => (src, dst),
+            None => (&*dst, &mut [][..]),
+        };
+        let length = if left.is_empty() { 0 } else { n * n };
+        let operands = (
+            Items::new("v", batch, &[n, n], a)?,
+            ItemsMut::new("v", batch, &[length], left)?,
+            ItemsMut::new("w", batch, &[n], w)?,
+            ItemsMut::new("info", batch, &[], info)?,
+        );
+        let single = |a: &mut [T], w: &mut [T::Real]| self.single(Vectors::None, a, w);
+        let kernel = lanes::eigh::Values(lanes::eigh::Decompose { n, uplo, order, single });
+        let time = nanoseconds::<T>(products(Vectors::None, n));
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        Ok(())
+    }
+
+    /// One matrix, without lanes; returns its `info`.
+    fn single<T: Scalar<Real: Scalar>>(self, job: Vectors, v: &mut [T], w: &mut [T::Real]) -> i32 {
+        let scratch = &mut Scratch::new(job, self.n);
+        let by_rows = self.order == Order::Row;
+        let uplo = if by_rows { self.uplo.other() } else { self.uplo };
+        let info = decompose(uplo, (&mut *v, w), scratch, None, Arch::new());
+        if by_rows && job == Vectors::Wanted {
+            row_major::adjoint(v, self.n);
+        }
+        info
+    }
 }
 
 /// What decompositions of matrices of one order reuse.

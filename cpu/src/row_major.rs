@@ -10,8 +10,11 @@ use lapax_core::{Items, ItemsInOut, ItemsMut, Scalar as _, for_each, index_fits_
 
 use crate::lu::lu_pivots_to_permutation;
 use crate::scalar::{nan, nanoseconds};
+use crate::svd::Svd;
 use crate::tridiagonal::Diagonals;
-use crate::{Diag, Error, InOut, Scalar, Serial, Side, Threads, Trans, Uplo};
+use crate::{
+    Diag, Error, InOut, Scalar, Serial, Side, SingularVectors, Threads, Trans, Uplo, Vectors,
+};
 
 /// [`crate::lu::getrf`], or another routine with its contract.
 pub(crate) type Getrf<T> = fn(
@@ -58,6 +61,29 @@ pub(crate) type Gtsv<T> = fn(
     Diagonals<'_, T>,
     InOut<'_, T>,
     &mut [i32],
+    &dyn Threads,
+) -> Result<(), Error>;
+
+/// [`crate::eigh::syevd`], or another routine with its contract.
+pub(crate) type Syevd<T> = fn(
+    Vectors,
+    Uplo,
+    usize,
+    usize,
+    InOut<'_, T>,
+    &mut [<T as lapax_core::Scalar>::Real],
+    &mut [i32],
+    &dyn Threads,
+) -> Result<(), Error>;
+
+/// [`crate::svd::gesdd`], or another routine with its contract.
+pub(crate) type Gesdd<T> = fn(
+    SingularVectors,
+    usize,
+    usize,
+    usize,
+    InOut<'_, T>,
+    Svd<'_, T>,
     &dyn Threads,
 ) -> Result<(), Error>;
 
@@ -285,6 +311,127 @@ pub(crate) fn qr<T: Scalar>(
     );
     orgqr(batch, m, c, k, InOut { src: None, dst: &mut columns }, &tau, threads)?;
     transpose(batch, (c, m), &columns, q, threads)
+}
+
+/// [`crate::eigh::eigh`].
+pub(crate) fn eigh<T: Scalar>(
+    syevd: Syevd<T>,
+    uplo: Uplo,
+    batch: usize,
+    n: usize,
+    v: InOut<'_, T>,
+    w: &mut [T::Real],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    index_fits_i32("n", n)?;
+    let InOut { src, dst } = v;
+    ItemsMut::new("v", batch, &[n, n], &mut *dst)?;
+    ItemsMut::new("w", batch, &[n], &mut *w)?;
+    if n == 0 {
+        return Ok(());
+    }
+    let mut info = vec![0; batch];
+    let a = InOut { src, dst: &mut *dst };
+    syevd(Vectors::Wanted, uplo.other(), batch, n, a, &mut *w, &mut info, threads)?;
+    let columns = ItemsInOut::new("v", batch, &[n, n], InOut { src: None, dst: &mut *dst })?;
+    let time = nanoseconds::<T>(n.saturating_mul(n));
+    for_each(batch, (columns,), time, threads, || (), |(), (v,)| adjoint(v, n));
+    mark_failed(&info, w, [dst]);
+    Ok(())
+}
+
+/// [`crate::eigh::eigvalsh`].
+pub(crate) fn eigvalsh<T: Scalar>(
+    syevd: Syevd<T>,
+    uplo: Uplo,
+    batch: usize,
+    n: usize,
+    a: &[T],
+    w: &mut [T::Real],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    index_fits_i32("n", n)?;
+    Items::new("a", batch, &[n, n], a)?;
+    ItemsMut::new("w", batch, &[n], &mut *w)?;
+    if n == 0 {
+        return Ok(());
+    }
+    let (mut info, mut scratch) = (vec![0; batch], vec![T::ZERO; a.len()]);
+    let a = InOut { src: Some(a), dst: &mut scratch[..] };
+    syevd(Vectors::None, uplo.other(), batch, n, a, &mut *w, &mut info, threads)?;
+    mark_failed::<T, 0>(&info, w, []);
+    Ok(())
+}
+
+/// [`crate::svd::svd`].
+#[allow(clippy::too_many_arguments, reason = "those of svd, and the routine")]
+pub(crate) fn svd<T: Scalar>(
+    gesdd: Gesdd<T>,
+    job: SingularVectors,
+    batch: usize,
+    (m, n): (usize, usize),
+    a: &[T],
+    s: &mut [T::Real],
+    u: &mut [T],
+    vt: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    index_fits_i32("m", m)?;
+    index_fits_i32("n", n)?;
+    Items::new("a", batch, &[m, n], a)?;
+    let (u_cols, vt_rows) = job.sides(m, n);
+    ItemsMut::new("s", batch, &[m.min(n)], &mut *s)?;
+    ItemsMut::new("u", batch, &[m, u_cols], &mut *u)?;
+    ItemsMut::new("vt", batch, &[vt_rows, n], &mut *vt)?;
+    if s.is_empty() && u.is_empty() && vt.is_empty() {
+        return Ok(());
+    }
+    let (mut info, mut scratch) = (vec![0; batch], vec![T::ZERO; a.len()]);
+    // By columns it is Aᵀ = conj(V)·diag(s)·Uᵀ, whose U and Vᴴ are by rows Vᴴ and U.
+    let turned = Svd { s: &mut *s, u: &mut *vt, vt: &mut *u, info: &mut info[..] };
+    let a = InOut { src: Some(a), dst: &mut scratch[..] };
+    gesdd(job, batch, n, m, a, turned, threads)?;
+    mark_failed(&info, s, [u, vt]);
+    Ok(())
+}
+
+/// Fills the results of matrices that did not converge with NaN; of those that are not finite they are.
+pub(crate) fn mark_failed<T: Scalar, const RESULTS: usize>(
+    info: &[i32],
+    values: &mut [T::Real],
+    mut others: [&mut [T]; RESULTS],
+) {
+    let nan = nan::<T>();
+    for b in (0..info.len()).filter(|&b| info[b] > 0) {
+        item(values, b, info.len()).fill(nan.re());
+        for other in &mut others {
+            item(other, b, info.len()).fill(nan);
+        }
+    }
+}
+
+/// One of `batch` items.
+fn item<T>(items: &mut [T], b: usize, batch: usize) -> &mut [T] {
+    let length = items.len() / batch;
+    &mut items[b * length..(b + 1) * length]
+}
+
+/// Aᴴ in place of A, n × n.
+pub(crate) fn adjoint<T: Scalar>(a: &mut [T], n: usize) {
+    /// The order of the blocks that change places while they are in the cache.
+    const BLOCK: usize = 16;
+    for first in (0..n).step_by(BLOCK) {
+        for top in (0..=first).step_by(BLOCK) {
+            for j in first..(first + BLOCK).min(n) {
+                for i in top..(top + BLOCK).min(j) {
+                    a.swap(j * n + i, i * n + j);
+                }
+            }
+        }
+    }
+    if T::IS_COMPLEX {
+        a.iter_mut().for_each(|x| *x = x.conj());
+    }
 }
 
 /// [`crate::tridiagonal::tridiagonal_solve`].

@@ -4,13 +4,16 @@
 //! public functions has at least as many rows as columns.
 
 use faer::MatMut;
-use lapax_core::{ItemsInOut, ItemsMut, Real as _, for_each, for_each_large, index_fits_i32};
+use lapax_core::{
+    Items, ItemsInOut, ItemsMut, Real as _, for_each, for_each_large, index_fits_i32,
+};
 use lapax_cpu_macros::per_scalar;
 use pulp::Arch;
 
 use crate::lanes::{self, for_each_group};
 use crate::merge::SHARED_ORDER;
 use crate::normal_range::{largest_part, power_near_reciprocal};
+use crate::row_major;
 use crate::scalar::nanoseconds;
 use crate::tall_svd::{Factors, Scratch};
 use crate::{Error, InOut, Scalar, SingularVectors, Threads};
@@ -122,11 +125,7 @@ fn decompose_all<T: Scalar<Real: Scalar>>(
     index_fits_i32("n", n)?;
     let k = m.min(n);
     let Svd { s, u, vt, info } = results;
-    let (u_cols, vt_rows) = match job {
-        SingularVectors::All => (m, n),
-        SingularVectors::Thin => (k, k),
-        SingularVectors::None => (0, 0),
-    };
+    let (u_cols, vt_rows) = job.sides(m, n);
     let (u, vt) = if job == SingularVectors::None {
         u.fill(T::ZERO);
         vt.fill(T::ZERO);
@@ -134,25 +133,26 @@ fn decompose_all<T: Scalar<Real: Scalar>>(
     } else {
         (u, vt)
     };
-    let operands = (
-        ItemsInOut::new("a", batch, &[m, n], a)?,
+    let results = (
         ItemsMut::new("s", batch, &[k], s)?,
         ItemsMut::new("u", batch, &[m, u_cols], u)?,
         ItemsMut::new("vt", batch, &[vt_rows, n], vt)?,
         ItemsMut::new("info", batch, &[], info)?,
     );
-    // 2·m·k² products for B, about 6·k³ for its vectors, and those of Q and P with them.
-    let products = m.saturating_mul(n).saturating_mul(k).saturating_mul(2);
-    let products = if job == SingularVectors::None { products } else { products.saturating_mul(5) };
     let call = Call { method, job, m, n, arch: Arch::new() };
     if in_lanes::<T>(job, batch, m, n) {
-        let single = |a: &mut [T], s: &mut [T::Real], u: &mut [T], vt: &mut [T]| {
-            call.decompose(a, s, u, vt, None, &mut call.scratch())
+        let InOut { src, dst } = a;
+        let (a, left, length) = match src {
+            Some(src) => (src, dst, m * n),
+            None => (&*dst, &mut [][..], 0),
         };
-        let kernel = lanes::svd::Decompose { job, m, n, single };
-        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
-        return Ok(());
+        let left = ItemsMut::new("a", batch, &[length], left)?;
+        return call.in_lanes(batch, a, (left, results), threads);
     }
+    let a = ItemsInOut::new("a", batch, &[m, n], a)?;
+    let (s, u, vt, info) = results;
+    let operands = (a, s, u, vt, info);
+    let products = call.products();
     if batch == 1 && k >= SHARED_ORDER {
         for_each_large(batch, operands, threads, |(a, s, u, vt, info), threads| {
             info[0] = call.decompose(a, s, u, vt, Some(threads), &mut call.scratch());
@@ -170,6 +170,46 @@ fn decompose_all<T: Scalar<Real: Scalar>>(
     Ok(())
 }
 
+/// Decomposes each row-major m × n matrix of a batch, as [`gesdd`] does.
+///
+/// U is m × m or m × min(m, n), and Vᴴ n × n or min(m, n) × n, by rows; with [`SingularVectors::None`] there
+/// is neither. All results are NaN where the matrix is not finite, or did not converge.
+///
+/// # Errors
+/// As [`gesdd`].
+#[allow(clippy::too_many_arguments, reason = "a matrix and its factors")]
+#[per_scalar]
+pub fn svd<T: Scalar<Real: Scalar>>(
+    job: SingularVectors,
+    batch: usize,
+    m: usize,
+    n: usize,
+    a: &[T],
+    s: &mut [T::Real],
+    u: &mut [T],
+    vt: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    // By columns it is Aᵀ = conj(V)·diag(s)·Uᵀ, whose U and Vᴴ are by rows Vᴴ and U.
+    let k = m.min(n);
+    if k == 0 || !in_lanes::<T>(job, batch, n, m) {
+        return row_major::svd(gesdd, job, batch, (m, n), a, s, u, vt, threads);
+    }
+    Items::new("a", batch, &[m, n], a)?;
+    let (u_cols, vt_rows) = job.sides(m, n);
+    let mut info = vec![0; batch];
+    let results = (
+        ItemsMut::new("s", batch, &[k], &mut *s)?,
+        ItemsMut::new("vt", batch, &[vt_rows, n], &mut *vt)?,
+        ItemsMut::new("u", batch, &[m, u_cols], &mut *u)?,
+        ItemsMut::new("info", batch, &[], &mut info)?,
+    );
+    let call = Call { method: Method::Divide, job, m: n, n: m, arch: Arch::new() };
+    call.in_lanes(batch, a, (ItemsMut::new("left", batch, &[0], &mut [])?, results), threads)?;
+    row_major::mark_failed(&info, s, [u, vt]);
+    Ok(())
+}
+
 /// What a call asks for.
 #[derive(Clone, Copy)]
 struct Call {
@@ -180,7 +220,42 @@ struct Call {
     arch: Arch,
 }
 
+/// s, U, Vᴴ and info.
+type Results<'a, T> = (
+    ItemsMut<'a, <T as lapax_core::Scalar>::Real>,
+    ItemsMut<'a, T>,
+    ItemsMut<'a, T>,
+    ItemsMut<'a, i32>,
+);
+
 impl Call {
+    /// What a matrix costs: 2·m·k² products for B, about 6·k³ for its vectors, and those of Q and P with
+    /// them.
+    fn products(self) -> usize {
+        let Self { job, m, n, .. } = self;
+        let products = m.saturating_mul(n).saturating_mul(m.min(n)).saturating_mul(2);
+        if job == SingularVectors::None { products } else { products.saturating_mul(5) }
+    }
+
+    /// Decomposes a batch of small matrices; a copy of each goes to `left`, unless that is empty.
+    fn in_lanes<T: Scalar<Real: Scalar>>(
+        self,
+        batch: usize,
+        a: &[T],
+        (left, (s, u, vt, info)): (ItemsMut<'_, T>, Results<'_, T>),
+        threads: &dyn Threads,
+    ) -> Result<(), Error> {
+        let Self { job, m, n, .. } = self;
+        let operands = (Items::new("a", batch, &[m, n], a)?, left, s, u, vt, info);
+        let single = |a: &mut [T], s: &mut [T::Real], u: &mut [T], vt: &mut [T]| {
+            self.decompose(a, s, u, vt, None, &mut self.scratch())
+        };
+        let kernel = lanes::svd::Decompose { job, m, n, single };
+        let time = nanoseconds::<T>(self.products());
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        Ok(())
+    }
+
     /// A copy of a wide matrix, and what decompositions reuse.
     fn scratch<T: Scalar<Real: Scalar>>(self) -> (Vec<T>, Scratch<T>) {
         let Self { method, job, m, n, .. } = self;

@@ -46,6 +46,30 @@ def _cholesky(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
     return {"symmetrize": np.bool_(params.get("symmetrize_input", False))}
 
 
+def _eigh(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    if params["subset_by_index"] is not None:
+        return None
+    return {"uplo": np.uint8(ord("L" if params["lower"] else "U"))}
+
+
+def _svd(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    if not _whole_by_halves(params):
+        return None
+    return {"full_matrices": np.bool_(params["full_matrices"])}
+
+
+def _svdvals(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    return {} if _whole_by_halves(params) else None
+
+
+def _whole_by_halves(params: Mapping[str, Any]) -> bool:
+    """Whether the decomposition is wanted whole, and no other algorithm than divide and conquer."""
+    algorithm = params.get("algorithm")
+    return params["subset_by_index"] is None and (
+        algorithm is None or algorithm.name in ("DEFAULT", "POLAR")
+    )
+
+
 def _lu_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
     return {"trans_x": np.uint8(ord("NTC"[params["trans"]]))}
 
@@ -77,12 +101,16 @@ def _triangular_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes
 
 _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes | None]] = {
     "cholesky": _cholesky,
+    "eigh": _eigh,
+    "eigvalsh": _eigh,
     "inv": _solve,
     "lu": _always,
     "lu_solve": _lu_solve,
     "qr": _qr,
     "slogdet": _always,
     "solve": _solve,
+    "svd": _svd,
+    "svdvals": _svdvals,
     "tridiagonal_solve": _tridiagonal_solve,
     "triangular_solve": _triangular_solve,
 }

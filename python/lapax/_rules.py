@@ -140,6 +140,19 @@ def eigh(
     **params: Any,
 ) -> Sequence[Any]:
     """`eigh_p`, also for `subset_by_index` and for every EighImplementation."""
+    kept = functools.partial(_by_syevd, primitive, stock)
+    return _by_rows("eigh", kept, ctx, (a,), {**params, "subset_by_index": subset_by_index})
+
+
+def _by_syevd(
+    primitive: Primitive,
+    stock: private.Rule,
+    ctx: Any,
+    a: Any,
+    *,
+    subset_by_index: tuple[int, int] | None,
+    **params: Any,
+) -> Sequence[Any]:
     return _whole_then_part(
         "eigh", (-1, -1), ctx, subset_by_index, ctx.avals_in[0].shape[-1:],
         lambda full: stock(full, a, subset_by_index=None, **_any_implementation(params)),
@@ -156,7 +169,21 @@ def eigh_values(
     subset_by_index: tuple[int, int] | None,
     **params: Any,
 ) -> Sequence[Any]:
-    """The eigenvalues of `eigh_p` alone: its call, in LAPACK's mode N."""
+    """The eigenvalues of `eigh_p` alone."""
+    kept = functools.partial(_values_by_syevd, primitive, stock)
+    return _by_rows("eigvalsh", kept, ctx, (a,), {**params, "subset_by_index": subset_by_index})
+
+
+def _values_by_syevd(
+    primitive: Primitive,
+    stock: private.Rule,
+    ctx: Any,
+    a: Any,
+    *,
+    subset_by_index: tuple[int, int] | None,
+    **params: Any,
+) -> Sequence[Any]:
+    """The call of `eigh_p`, in LAPACK's mode N."""
     whole = {**_any_implementation(params), "subset_by_index": None}
     avals = private.result_avals(primitive, ctx.avals_in, **whole)
 
@@ -181,6 +208,22 @@ def svd(
     **params: Any,
 ) -> Sequence[Any]:
     """`svd_p`, also for `subset_by_index` and for every SvdAlgorithm."""
+    kept = functools.partial(_by_gesdd, primitive, stock)
+    op = "svd" if params["compute_uv"] else "svdvals"
+    whole = {**params, "subset_by_index": subset_by_index, "algorithm": algorithm}
+    return _by_rows(op, kept, ctx, (a,), whole)
+
+
+def _by_gesdd(
+    primitive: Primitive,
+    stock: private.Rule,
+    ctx: Any,
+    a: Any,
+    *,
+    subset_by_index: tuple[int, int] | None,
+    algorithm: Any,
+    **params: Any,
+) -> Sequence[Any]:
     if algorithm is not None:
         algorithm = type(algorithm)[_INSTEAD.get(algorithm.name, algorithm.name)]
     if not params["compute_uv"]:

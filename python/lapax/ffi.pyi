@@ -136,6 +136,10 @@ class SyevdResult(NamedTuple):
     w: Array
     info: Array
 
+class EighResult(NamedTuple):
+    v: Array
+    w: Array
+
 class SytrdResult(NamedTuple):
     reflectors: Array
     d: Array
@@ -156,6 +160,11 @@ class GesvdResult(NamedTuple):
     u: Array
     vt: Array
     info: Array
+
+class SvdResult(NamedTuple):
+    s: Array
+    u: Array
+    vt: Array
 
 def getrf(a: ArrayLike) -> GetrfResult: ...
 def lu(a: ArrayLike) -> LuResult: ...
@@ -230,6 +239,8 @@ def geqp3(a: ArrayLike, jpvt: ArrayLike) -> Geqp3Result: ...
 def orgqr(a: ArrayLike, tau: ArrayLike) -> Array: ...
 def ormqr(a: ArrayLike, tau: ArrayLike, c: ArrayLike, *, left: bool, transpose: bool) -> Array: ...
 def syevd(a: ArrayLike, *, mode: SyevdMode | str | int, uplo: Uplo | str | int) -> SyevdResult: ...
+def eigh(a: ArrayLike, *, uplo: Uplo | str | int) -> EighResult: ...
+def eigvalsh(a: ArrayLike, *, uplo: Uplo | str | int) -> Array: ...
 def sytrd(a: ArrayLike, *, uplo: Uplo | str | int) -> SytrdResult: ...
 def gesdd(
     a: ArrayLike,
@@ -245,6 +256,8 @@ def gesvd(
     vt_rows: int,
     mode: GesvdMode | str | int,
 ) -> GesvdResult: ...
+def svd(a: ArrayLike, *, full_matrices: bool) -> SvdResult: ...
+def svdvals(a: ArrayLike) -> Array: ...
 def csr_sparse_dense(
     data: ArrayLike,
     indptr: ArrayLike,

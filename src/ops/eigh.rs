@@ -50,6 +50,37 @@ super::ops! { eigh;
         }),
     };
 
+    /// Eigenvalues and eigenvectors of a row-major Hermitian matrix.
+    ///
+    /// `syevd` with vectors, row-major: A·v = w(j)·v for column j of `v`. Only the triangle that `uplo` names
+    /// is read. `w` and `v` are NaN where it holds NaN or inf, or did not converge.
+    eigh: Eigh<T: Scalar> over [f32, f64, c32, c64], Row {
+        dims { n }
+        args { a: T [n, n] }
+        attrs { uplo: Uplo as u8 }
+        rets { v: T [n, n] = a, w: T::Real [n] }
+    }
+    cpu = any("lapax_eigh"), |call, threads| {
+        let (uplo, v) = (call.uplo, in_out(call.v));
+        dispatch!(eigh::eigh(uplo, call.batch, call.n, v, call.w, threads))
+    };
+    cuda = none;
+
+    /// Eigenvalues of a row-major Hermitian matrix, ascending.
+    ///
+    /// `syevd` without vectors, and without scratch. Only the triangle that `uplo` names is read. `w` is
+    /// NaN where it holds NaN or inf, or did not converge.
+    eigvalsh: Eigvalsh<T: Scalar> over [f32, f64, c32, c64], Row {
+        dims { n }
+        args { a: T [n, n] }
+        attrs { uplo: Uplo as u8 }
+        rets { w: T::Real [n] }
+    }
+    cpu = any("lapax_eigvalsh"), |call, threads| {
+        dispatch!(eigh::eigvalsh(call.uplo, call.batch, call.n, call.a, call.w, threads))
+    };
+    cuda = none;
+
     /// Reduction of a Hermitian matrix to real tridiagonal form, A = Q·T·Qᴴ (xSYTRD, xHETRD).
     ///
     /// `d` is T's diagonal and `e` what is beside it; both replace those elements of `reflectors`,

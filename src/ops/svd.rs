@@ -28,7 +28,6 @@ fn vt_shape(transposed: bool, full_matrices: bool, m: i64, n: i64) -> [i64; 2] {
 }
 
 /// Columns of a factor of `order` rows.
-#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only CUDA has the operations"))]
 fn cut(full_matrices: bool, order: i64, k: i64) -> i64 {
     if full_matrices { order } else { k }
 }
@@ -170,6 +169,43 @@ super::ops! { svd;
             lapax_cuda::svd::gesvd(gpu, SingularVectors::None, sizes, a, results)
         }),
     };
+
+    /// Singular value decomposition A = U·diag(s)·Vᴴ of row-major matrices.
+    ///
+    /// `gesdd` with vectors, row-major and without scratch. With `full_matrices`, U is m × m and `vt` is the
+    /// n × n matrix Vᴴ; else they have min(m, n) columns and rows. `s`, `u` and `vt` are NaN where A holds
+    /// NaN or inf, or did not converge.
+    svd: RowMajorSvd<T: Scalar> over [f32, f64, c32, c64], Row {
+        dims {
+            m, n, k = min(m, n),
+            u_cols = cut(full_matrices, m, k), vt_rows = cut(full_matrices, n, k),
+        }
+        args { a: T [m, n] }
+        attrs { full_matrices: bool }
+        rets { s: T::Real [k], u: T [m, u_cols], vt: T [vt_rows, n] }
+    }
+    cpu = any("lapax_svd"), |call, threads| {
+        let job = if call.full_matrices { SingularVectors::All } else { SingularVectors::Thin };
+        let (batch, m, n) = (call.batch, call.m, call.n);
+        dispatch!(svd::svd(job, batch, m, n, call.a, call.s, call.u, call.vt, threads))
+    };
+    cuda = none;
+
+    /// Singular values of row-major matrices, descending.
+    ///
+    /// `gesdd` without vectors, and without scratch. `s` is NaN where A holds NaN or inf, or did not
+    /// converge.
+    svdvals: Svdvals<T: Scalar> over [f32, f64, c32, c64], Row {
+        dims { m, n, k = min(m, n) }
+        args { a: T [m, n] }
+        rets { s: T::Real [k] }
+    }
+    cpu = any("lapax_svdvals"), |call, threads| {
+        let (batch, m, n) = (call.batch, call.m, call.n);
+        let none = SingularVectors::None;
+        dispatch!(svd::svd(none, batch, m, n, call.a, call.s, &mut [], &mut [], threads))
+    };
+    cuda = none;
 
     /// Singular value decomposition A = U·diag(s)·Vᴴ, by Jacobi's rotations (cusolverDnXgesvdj).
     ///

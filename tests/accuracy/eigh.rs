@@ -13,7 +13,12 @@ use crate::sweep::{self, FEW};
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(residual, values_by_a_band);
-for_each_backend!(eigenvalues_of_known_matrices, not_finite_gives_nan, same_bits_everywhere);
+for_each_backend!(
+    eigenvalues_of_known_matrices,
+    not_finite_gives_nan,
+    same_bits_everywhere,
+    by_rows
+);
 
 type Real<T> = <T as Scalar>::Real;
 
@@ -230,20 +235,22 @@ fn not_finite_gives_nan<T: Sample>(backend: Backend) {
 }
 
 fn same_bits_everywhere<T: Sample>(backend: Backend) {
-    for (n, batch) in [(3, 3000), (17, 200), (65, 10), (129, 5)] {
+    // From order 33 on a batch below eight goes one by one.
+    for (n, batch, few) in [(3, 3000, FEW), (17, 200, FEW), (40, 32, 8), (65, 16, 8), (129, 16, 8)]
+    {
         let one = stored::<T>(&hermitian::<T>(Kind::Random, n, 5), Uplo::Lower, 0);
         let all = one.repeat(batch);
         for job in [Vectors::Wanted, Vectors::None] {
-            let few = one.repeat(FEW);
-            let expected = decompose(backend, job, Uplo::Lower, FEW, n, &few, &Serial);
+            let some = one.repeat(few);
+            let expected = decompose(backend, job, Uplo::Lower, few, n, &some, &Serial);
             for threads in [1, 2, 7] {
                 let result =
                     decompose(backend, job, Uplo::Lower, batch, n, &all, &Spawned(threads));
                 assert!(
-                    bits(&result.v) == bits(&expected.v).repeat(batch / FEW),
+                    bits(&result.v) == bits(&expected.v).repeat(batch / few),
                     "{threads} threads"
                 );
-                assert!(result.w == expected.w.repeat(batch / FEW));
+                assert!(result.w == expected.w.repeat(batch / few));
             }
         }
     }
@@ -257,5 +264,60 @@ fn same_bits_everywhere<T: Sample>(backend: Backend) {
     for threads in [2, 7] {
         let shared = on(&Spawned(threads));
         assert!(bits(&shared.v) == bits(&alone.v) && shared.w == alone.w, "{threads} threads");
+    }
+}
+
+/// Row-major matrices, of which one of a batch is not finite: A·V = V·diag(w), VᴴV = I, and the values alone.
+fn by_rows<T: Sample>(backend: Backend) {
+    for (n, batch) in [(1, 9), (3, 9), (5, 2), (17, 9), (32, 1), (33, 2), (70, 1), (200, 1)] {
+        for uplo in [Uplo::Lower, Uplo::Upper] {
+            let what = format!("{uplo:?} n = {n}, {batch} of them");
+            let matrices: Vec<_> = (0..batch as u64)
+                .map(|seed| stored::<T>(&hermitian::<T>(Kind::Random, n, seed), uplo, 0))
+                .collect();
+            let mut rows: Vec<T> =
+                matrices.iter().flat_map(|a| (0..n * n).map(|p| a[p % n * n + p / n])).collect();
+            let bad = (batch > 1).then_some(1);
+            if let Some(bad) = bad {
+                rows[(bad + 1) * n * n - 1] = T::from_f64(f64::INFINITY);
+            }
+            let nan = T::nan().re();
+            let decompose = |v: InOut<'_, T>, threads: &dyn Threads| {
+                let mut w = vec![nan; batch * n];
+                call!(backend, eigh::eigh(uplo, batch, n, v, &mut w, threads)).unwrap();
+                w
+            };
+            let mut v = rows.clone();
+            let w = decompose(InOut { src: None, dst: &mut v }, &Spawned(3));
+            let mut copied = vec![T::nan(); rows.len()];
+            let copied_w = decompose(InOut { src: Some(&rows), dst: &mut copied }, &Serial);
+            assert!(bits(&v) == bits(&copied), "{what}: aliased and copied calls differ");
+            let mut alone = vec![nan; batch * n];
+            let all = &mut alone[..];
+            call!(backend, eigh::eigvalsh(uplo, batch, n, &rows, all, &Spawned(3))).unwrap();
+            for (b, a) in matrices.iter().enumerate() {
+                let v: Vec<T> = (0..n * n).map(|p| v[b * n * n + p % n * n + p / n]).collect();
+                let [w, copied_w, alone] = [&w, &copied_w, &alone].map(|w| &w[b * n..(b + 1) * n]);
+                if Some(b) == bad {
+                    assert!(v.iter().all(|&v| Scalar::is_nan(v)), "{what}");
+                    let values = w.iter().chain(copied_w).chain(alone);
+                    assert!(values.into_iter().all(|&w| Scalar::is_nan(w)), "{what}");
+                    continue;
+                }
+                assert!(w == copied_w, "{what}: aliased and copied calls differ");
+                let a = completed::<T>(n, a, uplo, 0);
+                let v = Matrix::widened(n, &v, 0);
+                let [w, alone] = [w, alone].map(|w| -> Vec<f64> {
+                    w.iter().map(|&w| T::from_real(w).widen(0).re()).collect()
+                });
+                let vw = Matrix::new(n, n, |i, j| v.at(i, j).scale(w[j]));
+                let error = a.times(&v).minus(&vw).norm();
+                let beside = w.iter().zip(&alone).fold(0.0, |sum: f64, (w, x)| sum + (w - x).abs());
+                let ratios = [error, beside].map(|error| ratio::<T>(error, n, a.norm(), 0));
+                assert!(ratios.iter().all(|&ratio| ratio < LIMIT), "{what}: {ratios:?}");
+                assert!(departure::<T>(&v) < LIMIT, "{what}");
+                assert!([&w, &alone].iter().all(|w| w.is_sorted()), "{what}: {w:?}");
+            }
+        }
     }
 }

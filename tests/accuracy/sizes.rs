@@ -3,11 +3,11 @@
 
 use lapax_cpu::determinant::slogdet;
 use lapax_cpu::eig::{Eigen, geev};
-use lapax_cpu::eigh::{syevd, sytrd};
+use lapax_cpu::eigh::{eigh, eigvalsh, syevd, sytrd};
 use lapax_cpu::qr::{Factor, geqp3, geqrf, orgqr, ormqr, qr};
 use lapax_cpu::schur::{Eigenvalues, gees};
 use lapax_cpu::solve::{inv, solve};
-use lapax_cpu::svd::{Svd, gesdd, gesvd};
+use lapax_cpu::svd::{Svd, gesdd, gesvd, svd as svd_of_rows};
 use lapax_cpu::triangular::trsm;
 use lapax_cpu::tridiagonal::tridiagonal_solve_perturbed;
 use lapax_cpu::tridiagonal::{Diagonals, gtsv, tridiagonal_solve};
@@ -57,6 +57,9 @@ fn calls(batch: usize, m: usize, n: usize) -> Vec<(&'static str, Result<(), Erro
         ("inv", inv::<f64>(batch, n, &[], &mut [], s)),
         ("slogdet", slogdet::<f64>(batch, n, &[], &mut [], &mut [], s)),
         ("cholesky", cholesky::cholesky(true, batch, n, none::<f64>(), s)),
+        ("eigh", eigh::<f64>(upper, batch, n, none(), &mut [], s)),
+        ("eigvalsh", eigvalsh::<f64>(upper, batch, n, &[], &mut [], s)),
+        ("svd", svd_of_rows::<f64>(all, batch, m, n, &[], &mut [], &mut [], &mut [], s)),
         ("qr", qr::<f64>(batch, (m, n, t), &[], &mut [], &mut [], s)),
         ("tridiagonal_solve", tridiagonal_solve::<f64>(batch, m, n, [&[]; 3], &[], &mut [], s)),
         ("perturbed", tridiagonal_solve_perturbed(batch, m, n, [&[]; 3], &[0.0; 0], &mut [], s)),
@@ -128,22 +131,30 @@ fn dimensions_of_reflectors_are_in_order() {
 #[test]
 fn empty_matrices_have_results() {
     let mut info = [-7; 6];
-    let [potrf, getrf, eigh, svd, eig, schur] = &mut info;
+    let [potrf, getrf, eigen_info, svd, eig, schur] = &mut info;
     let one = std::slice::from_mut::<i32>;
     cholesky::potrf(Uplo::Lower, 1, 0, none::<f64>(), one(potrf), &Serial).unwrap();
     lu::getrf(1, 0, 3, none::<f64>(), &mut [], one(getrf), &Serial).unwrap();
-    syevd(Vectors::Wanted, Uplo::Lower, 1, 0, none::<f64>(), &mut [], one(eigh), &Serial).unwrap();
+    syevd(Vectors::Wanted, Uplo::Lower, 1, 0, none::<f64>(), &mut [], one(eigen_info), &Serial)
+        .unwrap();
     let (mut u, mut sdim) = ([f64::NAN; 9], [-7]);
     let results = Svd { s: &mut [], u: &mut u, vt: &mut [], info: one(svd) };
     gesdd(SingularVectors::All, 1, 3, 0, none(), results, &Serial).unwrap();
     let results = Eigen { info: one(eig), ..eigen() };
     geev(Vectors::None, Vectors::None, 1, 0, &[], results, &Serial).unwrap();
+    eigh(Uplo::Lower, 1, 0, none::<f64>(), &mut [], &Serial).unwrap();
+    eigvalsh::<f64>(Uplo::Lower, 1, 0, &[], &mut [], &Serial).unwrap();
     let w = Eigenvalues::Parts(&mut [], &mut []);
     gees(Vectors::None, 1, 0, none::<f64>(), &mut [], w, &mut sdim, one(schur), &Serial).unwrap();
     assert_eq!((info, sdim), ([0; 6], [0]));
     // The left singular vectors of a 3 × 0 matrix are any orthonormal basis.
-    let unit: f64 = u.iter().map(|u| u * u).sum();
-    approx::assert_relative_eq!(unit, 3.0, max_relative = 1e-15);
+    let mut by_rows = [f64::NAN; 9];
+    let (all, rows) = (SingularVectors::All, &mut by_rows);
+    svd_of_rows(all, 1, 3, 0, &[], &mut [], rows, &mut [], &Serial).unwrap();
+    for u in [u, by_rows] {
+        let unit: f64 = u.iter().map(|u| u * u).sum();
+        approx::assert_relative_eq!(unit, 3.0, max_relative = 1e-15);
+    }
 }
 
 /// Order 33,000 where the work is small: many rows, or many columns, or three diagonals.

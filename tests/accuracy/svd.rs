@@ -14,7 +14,7 @@ use crate::sweep::{self, FEW};
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(gesdd, gesvd, values_by_a_band, one_matrix_on_threads);
-for_each_backend!(known_singular_values, not_finite_gives_nan, same_bits_everywhere);
+for_each_backend!(known_singular_values, not_finite_gives_nan, same_bits_everywhere, by_rows);
 
 type Real<T> = <T as Scalar>::Real;
 
@@ -309,6 +309,40 @@ fn one_matrix_on_threads<T: Sample>() {
                 ratio::<T>(error, m.max(n), a.norm(), 0),
             ];
             assert!(ratios.iter().all(|&ratio| ratio < LIMIT), "{ratios:?}: {shape:?}");
+        }
+    }
+}
+
+/// A row-major matrix is its transpose by columns, whose U and Vᴴ are by rows Vᴴ and U; one of a batch is not
+/// finite.
+fn by_rows<T: Sample>(backend: Backend) {
+    let shapes = [(1, 1), (3, 3), (5, 3), (3, 5), (17, 20), (70, 33), (33, 70), (140, 135)];
+    let jobs = [SingularVectors::All, SingularVectors::Thin, SingularVectors::None];
+    for ((m, n), batch) in shapes.into_iter().flat_map(|shape| [1, 9].map(|batch| (shape, batch))) {
+        let mut a: Vec<T> = (0..batch)
+            .flat_map(|seed| matrix::<T>(Kind::Random, m, n, seed).narrowed::<T>(0))
+            .collect();
+        if batch > 1 {
+            a[2 * m * n - 1] = T::nan();
+        }
+        for job in jobs {
+            let batch = a.len() / (m * n);
+            let columns = Shape { qr: false, job, batch, m: n, n: m };
+            let expected = columns.decompose(backend, &a, &Serial);
+            let (u_cols, vt_rows) = job.sides(m, n);
+            let mut s = vec![T::nan().re(); batch * m.min(n)];
+            let mut u = vec![T::ONE; batch * m * u_cols];
+            let mut vt = vec![T::ONE; batch * vt_rows * n];
+            let (us, vts, threads) = (&mut u[..], &mut vt[..], &Spawned(3));
+            call!(backend, svd::svd(job, batch, m, n, &a, &mut s, us, vts, threads)).unwrap();
+            let what = format!("{job:?} {m} x {n}, {batch} of them");
+            let reals =
+                |s: &[Real<T>]| bits(&s.iter().map(|&s| T::from_real(s)).collect::<Vec<_>>());
+            assert!(reals(&s) == reals(&expected.s), "{what}");
+            assert_eq!(s.iter().any(|&s| Scalar::is_nan(s)), batch > 1, "{what}");
+            if job != SingularVectors::None {
+                assert!(bits(&u) == bits(&expected.vt) && bits(&vt) == bits(&expected.u), "{what}");
+            }
         }
     }
 }

@@ -19,10 +19,22 @@ F32 = np.dtype(np.float32)
 V, N, A, S = (ord(letter) for letter in "VNAS")
 
 
+BY_ROWS = {"lapax_eigh": V, "lapax_eigvalsh": N, "lapax_svdvals": N}
+"""The job codes of LAPACK that row-major targets stand for."""
+
+
 def modes(function, *args):
-    """LAPACK's job codes of the calls in a program, in order."""
-    text = jax.jit(function).lower(*args).as_text()
-    return [int(code) for code in re.findall(r"(?:mode|compute_left|compute_right) = (\d+)", text)]
+    """The job codes of the calls in a program, in order."""
+    found = []
+    for name, call in re.findall(
+        r"stablehlo\.custom_call @\"?(?:lapax\.)?(\w+)(.*)",
+        jax.jit(function).lower(*args).as_text(),
+    ):
+        codes = re.findall(r"(?:mode|compute_left|compute_right) = (\d+)", call)
+        if name == "lapax_svd":
+            codes = [A if "full_matrices = true" in call else S]
+        found += [BY_ROWS[name]] if name in BY_ROWS else map(int, codes)
+    return found
 
 
 def hermitian(dtype, batch=(3,), n=6):

@@ -1,24 +1,27 @@
 //! Eigenvalues and eigenvectors of a small Hermitian matrix in each lane: reflectors to tridiagonal
 //! form, then QL steps.
 
-use lapax_core::{InOut, ItemsInOut, ItemsMut, Real, Scalar as _};
+use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Real, Scalar as _};
 use pulp::Simd;
 
 use super::implicit_ql::Tridiagonal;
 use super::reflector::{reflect_columns, reflector};
 use super::scaling::Extent;
 use super::tile::{pack, unpack};
-use super::{Kernel, Lane, Mask, Order, Reg, Shape, Tile, Vector, flags};
+use super::{Kernel, Lane, MAX_LANES, Mask, Order, Reg, Shape, Tile, Vector, flags};
 use crate::{Scalar, Uplo};
 
-/// Decomposes a group; a matrix that is not finite or does not converge goes to `single`.
+/// Decomposes a group, with vectors; a matrix that is not finite or does not converge goes to `single`.
 pub(crate) struct Decompose<F> {
     pub(crate) n: usize,
     pub(crate) uplo: Uplo,
-    pub(crate) vectors: bool,
+    pub(crate) order: Order,
     /// Decomposes one matrix in place: (matrix, eigenvalues) to `info`.
     pub(crate) single: F,
 }
+
+/// Finds the eigenvalues of a group alone, and leaves a copy of it where there is room for one.
+pub(crate) struct Values<F>(pub(crate) Decompose<F>);
 
 /// What one thread reuses.
 pub(crate) struct Tiles<R> {
@@ -29,23 +32,26 @@ pub(crate) struct Tiles<R> {
     real: Tile<R>,
 }
 
-type Operands<'a, T> =
-    (ItemsInOut<'a, T>, ItemsMut<'a, <T as lapax_core::Scalar>::Real>, ItemsMut<'a, i32>);
+impl<R> Tiles<R> {
+    fn new<T: Scalar<Real = R>>(n: usize, vectors: bool, lanes: usize) -> Self {
+        Self {
+            a: Tile::new::<T>(n * n, lanes),
+            z: Tile::new::<T>(if vectors { n * n } else { 0 }, lanes),
+            tau: Tile::new::<T>(2 * n, lanes),
+            real: Tile::new::<R>(4 * n, lanes),
+        }
+    }
+}
 
-impl<T: Scalar, F> Kernel<T, Operands<'_, T>> for Decompose<F>
+impl<T: Scalar, F> Kernel<T, (ItemsInOut<'_, T>, ItemsMut<'_, T::Real>, ItemsMut<'_, i32>)>
+    for Decompose<F>
 where
     F: Fn(&mut [T], &mut [T::Real]) -> i32 + Sync,
 {
     type Scratch = Tiles<T::Real>;
 
     fn scratch(&self, lanes: usize) -> Tiles<T::Real> {
-        let n = self.n;
-        Tiles {
-            a: Tile::new::<T>(n * n, lanes),
-            z: Tile::new::<T>(if self.vectors { n * n } else { 0 }, lanes),
-            tau: Tile::new::<T>(2 * n, lanes),
-            real: Tile::new::<T::Real>(4 * n, lanes),
-        }
+        Tiles::new::<T>(self.n, true, lanes)
     }
 
     #[inline(always)]
@@ -53,47 +59,21 @@ where
         &self,
         simd: S,
         scratch: &mut Tiles<T::Real>,
-        (v, w, info): Operands<'_, T>,
+        (v, w, info): (ItemsInOut<'_, T>, ItemsMut<'_, T::Real>, ItemsMut<'_, i32>),
         count: usize,
     ) {
         let n = self.n;
         let InOut { src: apart, dst } = v.into_in_out();
         let (w, info) = (w.into_data(), info.into_data());
-        let order = if self.uplo == Uplo::Lower { Order::Column } else { Order::Row };
-        let (a, z) = (scratch.a.registers::<S>(), scratch.z.registers::<S>());
-        let (tau, real) = (scratch.tau.registers::<S>(), scratch.real.registers::<S>());
         let src = apart.unwrap_or(dst);
-        pack(simd, src, count, Shape { m: n, n, order }, a);
-        let conj = self.uplo == Uplo::Upper;
-        let (failed, powers) = prepare::<S, T::Lane<S>>(simd, a, n, conj);
-        let (d, rest) = real[..4 * n].split_at_mut(n);
-        let (e, rotations) = rest.split_at_mut(n);
-        tridiagonalize::<S, T::Lane<S>>(simd, a, d, e, tau);
-        let z = self.vectors.then(|| {
-            form::<S, T::Lane<S>>(simd, a, tau, z, n);
-            z
-        });
-        let mut tridiagonal = Tridiagonal::<S, T::Lane<S>> { d, e, rotations, z };
-        let failed = failed.or(tridiagonal.diagonalize(simd));
-        let Tridiagonal { d, z, .. } = tridiagonal;
-        for d in &mut *d {
-            *d = (Vector::<S, T::Real>::from_reg(simd, *d) / powers).reg();
-        }
-
-        let failed = flags(simd, failed);
-        let failed = &failed[..count];
+        let failed = self.diagonalize(simd, scratch, src, w, count, true);
         // Lanes write over what the slow way still needs.
         let kept: Vec<T> = (failed.iter().zip(src.chunks_exact(n * n)))
             .filter(|(failed, _)| **failed)
             .flat_map(|(_, a)| a.to_vec())
             .collect();
-        unpack(simd, d, count, Shape { m: n, n: 1, order: Order::Column }, w);
-        if let Some(z) = z {
-            unpack(simd, z, count, Shape { m: n, n, order: Order::Column }, dst);
-        } else if let Some(src) = apart {
-            // Scratch, but not left as the host's memory was.
-            dst.copy_from_slice(src);
-        }
+        let z = scratch.z.registers::<S>();
+        unpack(simd, z, count, Shape { m: n, n, order: self.order }, dst);
         let mut kept = kept.chunks_exact(n * n);
         let matrices = dst.chunks_exact_mut(n * n).zip(w.chunks_exact_mut(n)).zip(info);
         for (((v, w), info), failed) in matrices.zip(failed) {
@@ -103,11 +83,95 @@ where
                     *info = (self.single)(v, w);
                 }
                 None => {
-                    sort(w, if self.vectors { v } else { &mut [] });
+                    sort(w, Some((v, self.order)));
                     *info = 0;
                 }
             }
         }
+    }
+}
+
+/// A, where a copy of it is left, w and info; nothing is left where that has no elements.
+type Operands<'a, T> = (
+    Items<'a, T>,
+    ItemsMut<'a, T>,
+    ItemsMut<'a, <T as lapax_core::Scalar>::Real>,
+    ItemsMut<'a, i32>,
+);
+
+impl<T: Scalar, F> Kernel<T, Operands<'_, T>> for Values<F>
+where
+    F: Fn(&mut [T], &mut [T::Real]) -> i32 + Sync,
+{
+    type Scratch = Tiles<T::Real>;
+
+    fn scratch(&self, lanes: usize) -> Tiles<T::Real> {
+        Tiles::new::<T>(self.0.n, false, lanes)
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        scratch: &mut Tiles<T::Real>,
+        (a, left, w, info): Operands<'_, T>,
+        count: usize,
+    ) {
+        let (n, a, left) = (self.0.n, a.data(), left.into_data());
+        if !left.is_empty() {
+            // Not as the host's memory was.
+            left.copy_from_slice(a);
+        }
+        let (w, info) = (w.into_data(), info.into_data());
+        let failed = self.0.diagonalize(simd, scratch, a, w, count, false);
+        let matrices = a.chunks_exact(n * n).zip(w.chunks_exact_mut(n)).zip(info);
+        for (((a, w), info), failed) in matrices.zip(failed) {
+            *info = if failed {
+                (self.0.single)(&mut a.to_vec(), w)
+            } else {
+                sort::<T>(w, None);
+                0
+            };
+        }
+    }
+}
+
+impl<F> Decompose<F> {
+    /// Writes the eigenvalues of a group, and leaves vectors that are asked for in their tile, in no order;
+    /// returns which matrices failed.
+    #[inline(always)]
+    fn diagonalize<S: Simd, T: Scalar>(
+        &self,
+        simd: S,
+        scratch: &mut Tiles<T::Real>,
+        src: &[T],
+        w: &mut [T::Real],
+        count: usize,
+        vectors: bool,
+    ) -> [bool; MAX_LANES] {
+        let n = self.n;
+        // The lower triangle of A, or of its transpose.
+        let lower = self.uplo == Uplo::Lower;
+        let order = if lower == (self.order == Order::Column) { Order::Column } else { Order::Row };
+        let (a, z) = (scratch.a.registers::<S>(), scratch.z.registers::<S>());
+        let (tau, real) = (scratch.tau.registers::<S>(), scratch.real.registers::<S>());
+        pack(simd, src, count, Shape { m: n, n, order }, a);
+        let (failed, powers) = prepare::<S, T::Lane<S>>(simd, a, n, !lower);
+        let (d, rest) = real[..4 * n].split_at_mut(n);
+        let (e, rotations) = rest.split_at_mut(n);
+        tridiagonalize::<S, T::Lane<S>>(simd, a, d, e, tau);
+        let z = vectors.then(|| {
+            form::<S, T::Lane<S>>(simd, a, tau, z, n);
+            z
+        });
+        let mut tridiagonal = Tridiagonal::<S, T::Lane<S>> { d, e, rotations, z };
+        let failed = failed.or(tridiagonal.diagonalize(simd));
+        let Tridiagonal { d, .. } = tridiagonal;
+        for d in &mut *d {
+            *d = (Vector::<S, T::Real>::from_reg(simd, *d) / powers).reg();
+        }
+        unpack(simd, d, count, Shape { m: n, n: 1, order: Order::Column }, w);
+        flags(simd, failed)
     }
 }
 
@@ -236,8 +300,8 @@ fn form<S: Simd, X: Lane<S>>(
     }
 }
 
-/// Sorts eigenvalues in ascending order, and the columns of `v` with them if there are any.
-fn sort<T: Scalar>(w: &mut [T::Real], v: &mut [T]) {
+/// Sorts eigenvalues in ascending order, and the columns of a matrix with them if there is one.
+fn sort<T: Scalar>(w: &mut [T::Real], mut v: Option<(&mut [T], Order)>) {
     let n = w.len();
     for i in 0..n {
         let mut least = i;
@@ -250,9 +314,13 @@ fn sort<T: Scalar>(w: &mut [T::Real], v: &mut [T]) {
             continue;
         }
         w.swap(i, least);
-        if !v.is_empty() {
-            let (left, right) = v.split_at_mut(least * n);
-            left[i * n..(i + 1) * n].swap_with_slice(&mut right[..n]);
+        match &mut v {
+            None => {}
+            Some((v, Order::Column)) => {
+                let (left, right) = v.split_at_mut(least * n);
+                left[i * n..(i + 1) * n].swap_with_slice(&mut right[..n]);
+            }
+            Some((v, Order::Row)) => v.chunks_exact_mut(n).for_each(|row| row.swap(i, least)),
         }
     }
 }

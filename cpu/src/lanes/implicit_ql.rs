@@ -154,9 +154,9 @@ impl<S: Simd, X: Lane<S>> Tridiagonal<'_, S, X> {
 /// A row number as a real number.
 #[inline(always)]
 fn index<R: Real>(i: usize) -> R {
-    /// Orders are far below this.
-    const ROWS: [f64; 65] = {
-        let mut rows = [0.0; 65];
+    /// No order is above 128.
+    const ROWS: [f64; 129] = {
+        let mut rows = [0.0; 129];
         let mut i = 1;
         while i < rows.len() {
             rows[i] = rows[i - 1] + 1.0;

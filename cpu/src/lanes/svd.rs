@@ -7,7 +7,7 @@
 //! vanish. So A = (Q·V)·D·Wᴴ. After Drmač and Veselić, "New fast and accurate Jacobi SVD algorithm"
 //! (SIAM J. Matrix Anal. Appl. 29, 2008).
 
-use lapax_core::{InOut, ItemsInOut, ItemsMut, Real as _, Scalar as _};
+use lapax_core::{Items, ItemsMut, Real as _, Scalar as _};
 use lapax_cpu_macros::apart;
 use pulp::Simd;
 
@@ -54,8 +54,10 @@ pub(crate) struct Tiles<R> {
     real: Tile<R>,
 }
 
+/// A, where a copy of it is left, s, U, Vᴴ and info; nothing is left where that has no elements.
 type Operands<'a, T> = (
-    ItemsInOut<'a, T>,
+    Items<'a, T>,
+    ItemsMut<'a, T>,
     ItemsMut<'a, <T as lapax_core::Scalar>::Real>,
     ItemsMut<'a, T>,
     ItemsMut<'a, T>,
@@ -85,14 +87,14 @@ where
         &self,
         simd: S,
         scratch: &mut Tiles<T::Real>,
-        (a, s, u, vt, info): Operands<'_, T>,
+        (a, left, s, u, vt, info): Operands<'_, T>,
         count: usize,
     ) {
         let Self { m, n, .. } = *self;
         let (tall, k, wide) = (m.max(n), m.min(n), m < n);
-        let InOut { src, dst } = a.into_in_out();
-        if let Some(src) = src {
-            dst.copy_from_slice(src);
+        let (a, left) = (a.data(), left.into_data());
+        if !left.is_empty() {
+            left.copy_from_slice(a);
         }
         let (s, u, vt) = (s.into_data(), u.into_data(), vt.into_data());
         let order = if wide { Order::Row } else { Order::Column };
@@ -107,7 +109,7 @@ where
             k,
             columns: self.columns(),
         };
-        pack(simd, dst, count, Shape { m: tall, n: k, order }, tiles.a);
+        pack(simd, a, count, Shape { m: tall, n: k, order }, tiles.a);
         let failed = tiles.decompose(simd, wide);
         unpack(simd, &*tiles.s, count, Shape { m: k, n: 1, order: Order::Column }, s);
         if tiles.columns > 0 {
@@ -121,7 +123,7 @@ where
             unpack(simd, &*tiles.v, count, shape, left);
             unpack(simd, &*tiles.x, count, Shape { m: k, n: k, order: right_order }, right);
         }
-        self.repair(simd, failed, count, [dst, u, vt], s, info.into_data());
+        self.repair(simd, failed, count, a, (s, u, vt), info.into_data());
     }
 }
 
@@ -142,8 +144,8 @@ impl<F> Decompose<F> {
         simd: S,
         failed: Mask<S, T::Real>,
         count: usize,
-        [a, u, vt]: [&mut [T]; 3],
-        s: &mut [T::Real],
+        a: &[T],
+        (s, u, vt): (&mut [T::Real], &mut [T], &mut [T]),
         info: &mut [i32],
     ) where
         F: Fn(&mut [T], &mut [T::Real], &mut [T], &mut [T]) -> i32,
@@ -157,7 +159,8 @@ impl<F> Decompose<F> {
             let part = |length: usize| b * (length / count)..(b + 1) * (length / count);
             let (a_part, s_part) = (part(a.len()), part(s.len()));
             let (u_part, vt_part) = (part(u.len()), part(vt.len()));
-            *info = (self.single)(&mut a[a_part], &mut s[s_part], &mut u[u_part], &mut vt[vt_part]);
+            let mut a = a[a_part].to_vec();
+            *info = (self.single)(&mut a, &mut s[s_part], &mut u[u_part], &mut vt[vt_part]);
         }
     }
 }

@@ -319,11 +319,18 @@ fn eigh<T: Scalar>() {
         if batch > 7 {
             a[7 * n * n] = T::from_real(T::Real::from_f64(f64::INFINITY));
         }
-        for uplo in [Uplo::Lower, Uplo::Upper] {
-            for (level, vectors) in
-                Level::available().into_iter().flat_map(|l| [(l, true), (l, false)])
-            {
-                let what = format!("{uplo:?} {n}, batch {batch}, {level:?}, {vectors}");
+        for (uplo, order) in [Uplo::Lower, Uplo::Upper]
+            .into_iter()
+            .flat_map(|uplo| [Order::Column, Order::Row].map(|order| (uplo, order)))
+        {
+            for level in Level::available() {
+                let what = format!("{uplo:?} {order:?} {n}, batch {batch}, {level:?}");
+                let single = |v: &mut [T], w: &mut [T::Real]| {
+                    assert!(!v[0].is_finite(), "{what}: only one matrix is not finite");
+                    w.fill(T::Real::from_f64(f64::NAN));
+                    -4
+                };
+                let kernel = super::eigh::Decompose { n, uplo, order, single };
                 let (mut v, mut w) = (a.clone(), vec![T::Real::ONE; n * batch]);
                 let mut info = vec![7; batch];
                 let operands = (
@@ -331,19 +338,30 @@ fn eigh<T: Scalar>() {
                     ItemsMut::new("w", batch, &[n], &mut w).unwrap(),
                     ItemsMut::new("info", batch, &[], &mut info).unwrap(),
                 );
-                let single = |v: &mut [T], w: &mut [T::Real]| {
-                    assert!(!v[0].is_finite(), "{what}: only one matrix is not finite");
-                    w.fill(T::Real::from_f64(f64::NAN));
-                    -4
-                };
-                let kernel = super::eigh::Decompose { n, uplo, vectors, single };
+                level.run::<T, _>(batch, operands, &kernel);
+                let kernel = super::eigh::Values(kernel);
+                let (mut alone, mut info_alone) = (vec![T::Real::ONE; n * batch], vec![7; batch]);
+                let mut left = vec![T::ZERO; if uplo == Uplo::Upper { a.len() } else { 0 }];
+                let operands = (
+                    Items::new("a", batch, &[n, n], &a).unwrap(),
+                    ItemsMut::new("left", batch, &[left.len() / batch], &mut left).unwrap(),
+                    ItemsMut::new("w", batch, &[n], &mut alone).unwrap(),
+                    ItemsMut::new("info", batch, &[], &mut info_alone).unwrap(),
+                );
                 level.run::<T, _>(batch, operands, &kernel);
                 for b in 0..batch {
                     let part = b * n * n..(b + 1) * n * n;
-                    let (a, v, w) = (&a[part.clone()], &v[part], &w[b * n..(b + 1) * n]);
-                    assert_eq!(info[b], if b == 7 { -4 } else { 0 }, "{what}");
+                    let (a, v) = (&a[part.clone()], &v[part]);
+                    let expected = if b == 7 { -4 } else { 0 };
+                    assert_eq!((info[b], info_alone[b]), (expected, expected), "{what}");
                     if b != 7 {
-                        is_eigensystem(uplo, a, vectors.then_some(v), w, &what);
+                        // By columns a row-major matrix is its transpose.
+                        let by_rows = order == Order::Row;
+                        let columns =
+                            |x: &[T]| if by_rows { transposed(x, (n, n)) } else { x.to_vec() };
+                        let (a, v) = (columns(a), columns(v));
+                        is_eigensystem(uplo, &a, Some(&v), &w[b * n..(b + 1) * n], &what);
+                        is_eigensystem(uplo, &a, None, &alone[b * n..(b + 1) * n], &what);
                     }
                 }
             }
@@ -415,19 +433,16 @@ fn svd<T: Scalar>() {
             (m.min(n), [SingularVectors::All, SingularVectors::Thin, SingularVectors::None]);
         for (level, job) in Level::available().into_iter().flat_map(|l| jobs.map(|job| (l, job))) {
             let what = format!("{m}x{n}, batch {batch}, {level:?}, {job:?}");
-            let (u_cols, vt_rows) = match job {
-                SingularVectors::All => (m, n),
-                SingularVectors::Thin => (k, k),
-                SingularVectors::None => (0, 0),
-            };
-            let mut scratch = a.clone();
+            let (u_cols, vt_rows) = job.sides(m, n);
+            let wants_copy = job == SingularVectors::Thin;
+            let mut left = vec![T::ZERO; if wants_copy { m * n * batch } else { 0 }];
             let mut s = vec![T::Real::ONE; k * batch];
             let (mut u, mut vt) =
                 (vec![T::ONE; m * u_cols * batch], vec![T::ONE; vt_rows * n * batch]);
             let mut info = vec![7; batch];
             let operands = (
-                ItemsInOut::new("a", batch, &[m, n], InOut { src: None, dst: &mut scratch })
-                    .unwrap(),
+                Items::new("a", batch, &[m, n], &a).unwrap(),
+                ItemsMut::new("left", batch, &[left.len() / batch], &mut left).unwrap(),
                 ItemsMut::new("s", batch, &[k], &mut s).unwrap(),
                 ItemsMut::new("u", batch, &[m, u_cols], &mut u).unwrap(),
                 ItemsMut::new("vt", batch, &[vt_rows, n], &mut vt).unwrap(),

@@ -6,6 +6,7 @@ use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 use super::integers::Int;
 use super::workspace::Lengths;
 use super::{Routines, checked, each, finite, in_place};
+use crate::row_major;
 use crate::tridiagonalize::triangle;
 use crate::{Error, InOut, Serial, Threads, Uplo, Vectors};
 
@@ -52,6 +53,36 @@ pub fn syevd<T: Routines>(
         checked(crate::eigh::syevd(job, uplo, 1, n, in_place(v), w, info, &Serial));
     });
     Ok(())
+}
+
+/// [`crate::eigh::eigh`] by [`syevd`].
+///
+/// # Errors
+/// As [`syevd`].
+pub fn eigh<T: Routines>(
+    uplo: Uplo,
+    batch: usize,
+    n: usize,
+    v: InOut<'_, T>,
+    w: &mut [T::Real],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    row_major::eigh(syevd, uplo, batch, n, v, w, threads)
+}
+
+/// [`crate::eigh::eigvalsh`] by [`syevd`].
+///
+/// # Errors
+/// As [`syevd`].
+pub fn eigvalsh<T: Routines>(
+    uplo: Uplo,
+    batch: usize,
+    n: usize,
+    a: &[T],
+    w: &mut [T::Real],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    row_major::eigvalsh(syevd, uplo, batch, n, a, w, threads)
 }
 
 /// [`crate::eigh::sytrd`] by LAPACK's xSYTRD or xHETRD.

@@ -6,6 +6,7 @@ use super::integers::Int;
 use super::routines::Decomposed;
 use super::workspace::{Lengths, Work};
 use super::{Routines, checked, each, finite, in_place};
+use crate::row_major;
 use crate::svd::Svd;
 use crate::{Error, InOut, Serial, SingularVectors, Threads};
 
@@ -44,6 +45,25 @@ pub fn gesvd<T: Routines>(
     decompose_all(method, job, batch, (m, n), a, results, threads)
 }
 
+/// [`crate::svd::svd`] by [`gesdd`].
+///
+/// # Errors
+/// As [`gesdd`].
+#[allow(clippy::too_many_arguments, reason = "a matrix and its factors")]
+pub fn svd<T: Routines>(
+    job: SingularVectors,
+    batch: usize,
+    m: usize,
+    n: usize,
+    a: &[T],
+    s: &mut [T::Real],
+    u: &mut [T],
+    vt: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    row_major::svd(gesdd, job, batch, (m, n), a, s, u, vt, threads)
+}
+
 type Library<T> =
     fn(SingularVectors, Int, Int, Decomposed<'_, T>, &mut Work<T>) -> Result<i32, Error>;
 type Own<T> = fn(
@@ -79,11 +99,7 @@ fn decompose_all<T: Routines>(
         return (method.own)(job, batch, m, n, a, results, threads);
     }
     let Svd { s, u, vt, info } = results;
-    let (u_cols, vt_rows) = match job {
-        SingularVectors::All => (m, n),
-        SingularVectors::Thin => (k, k),
-        SingularVectors::None => (0, 0),
-    };
+    let (u_cols, vt_rows) = job.sides(m, n);
     let (u, vt) = if job == SingularVectors::None {
         u.fill(T::ZERO);
         vt.fill(T::ZERO);

@@ -39,24 +39,46 @@ def _whole(a: Array, attrs: Attrs) -> Array:
     return np.asarray(half + adjoint(half) + diagonal)
 
 
-# syevd: A·V = V·diag(w), VᴴV = I, w ascending; the values alone are those of another algorithm.
+# syevd, eigh: A·V = V·diag(w), VᴴV = I, w ascending; the values alone are those of another
+# algorithm.
 
 
 def _syevd_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
-    (a,), (v, w, info) = args, rets
+    v, w, info = rets
+    alone = code_is(attrs, "mode", "N")
+    ratios = _eigvalsh_ratios(args, attrs, [w]) if alone else _eigh_ratios(args, attrs, [v, w])
+    return unless(info == 0, ratios)
+
+
+def _eigh_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
+    (a,), (v, w) = args, rets
     n, whole = a.shape[-1], _whole(args[0], attrs)
-    sound = np.all(np.diff(w, axis=-1) >= 0, axis=-1) & (info == 0)
-    if code_is(attrs, "mode", "N"):
-        error = (wide(w) - np.linalg.eigvalsh(whole))[..., None, :]
-        return unless(sound, scaled(error, norm(whole), n, a))
+    sound = np.all(np.diff(w, axis=-1) >= 0, axis=-1)
     v, w = wide(v), wide(w)
     residual = scaled(whole @ v - v * w[..., None, :], norm(whole), n, a)
     orthogonality = scaled(adjoint(v) @ v - np.eye(n), np.ones(w.shape[:-1]), n, a)
     return unless(sound, np.maximum(residual, orthogonality))
 
 
+def _eigvalsh_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
+    (a,), (w,) = args, rets
+    n, whole = a.shape[-1], _whole(args[0], attrs)
+    sound = np.all(np.diff(w, axis=-1) >= 0, axis=-1)
+    error = (wide(w) - np.linalg.eigvalsh(whole))[..., None, :]
+    return unless(sound, scaled(error, norm(whole), n, a))
+
+
+def _eigh_flops(size: Size, _: Attrs) -> float:
+    return 9 * size.n**3
+
+
+def _eigvalsh_flops(size: Size, _: Attrs) -> float:
+    return 4 / 3 * size.n**3
+
+
 def _syevd_flops(size: Size, attrs: Attrs) -> float:
-    return size.n**3 * (4 / 3 if code_is(attrs, "mode", "N") else 9)
+    flops = _eigvalsh_flops if code_is(attrs, "mode", "N") else _eigh_flops
+    return flops(size, attrs)
 
 
 # sytrd: A = Q·T·Qᴴ; Q = H(1)⋯H(n−1) from below the diagonal, or H(n−1)⋯H(1) from above it.
@@ -84,5 +106,7 @@ def _sytrd_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> A
 
 CHECKS = {
     "syevd": Check(_inputs, _syevd_ratios, _syevd_flops),
+    "eigh": Check(_inputs, _eigh_ratios, _eigh_flops),
+    "eigvalsh": Check(_inputs, _eigvalsh_ratios, _eigvalsh_flops),
     "sytrd": Check(_inputs, _sytrd_ratios, lambda size, attrs: 4 / 3 * size.n**3),
 }

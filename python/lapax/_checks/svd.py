@@ -20,7 +20,7 @@ from lapax._checks.equations import (
     wide,
 )
 
-# gesdd, gesvd: A = U·diag(s)·Vᴴ, UᴴU = I, V·Vᴴ = I, s descending and not negative.
+# gesdd, gesvd, svd: A = U·diag(s)·Vᴴ, UᴴU = I, V·Vᴴ = I, s descending and not negative.
 
 
 def _inputs(
@@ -36,12 +36,27 @@ def _dims(size: Size, attrs: Attrs) -> dict[str, int]:
 
 
 def _ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
-    (a,), (_, s, u, vt, info) = args, rets
+    _, s, u, vt, info = rets
+    alone = code_is(attrs, "mode", "N")
+    ratios = _values_ratios(args, attrs, [s]) if alone else _svd_ratios(args, attrs, [s, u, vt])
+    return unless(info == 0, ratios)
+
+
+def _values_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    (a,), (s,) = args, rets
+    whole = wide(a)
+    error = (wide(s) - np.linalg.svd(whole, compute_uv=False))[..., None, :]
+    return unless(_sound(s), scaled(error, norm(whole), max(a.shape[-2:]), a))
+
+
+def _sound(s: Array) -> Array:
+    return np.asarray(np.all(np.diff(s, axis=-1) <= 0, axis=-1) & np.all(s >= 0, axis=-1))
+
+
+def _svd_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    (a,), (s, u, vt) = args, rets
     (m, n), k, whole = a.shape[-2:], s.shape[-1], wide(args[0])
-    sound = np.all(np.diff(s, axis=-1) <= 0, axis=-1) & np.all(s >= 0, axis=-1) & (info == 0)
-    if code_is(attrs, "mode", "N"):
-        error = (wide(s) - np.linalg.svd(whole, compute_uv=False))[..., None, :]
-        return unless(sound, scaled(error, norm(whole), max(m, n), a))
+    sound = _sound(s)
     s, u, vt = wide(s), wide(u), wide(vt)
     error = (u[..., :, :k] * s[..., None, :]) @ vt[..., :k, :] - whole
     one = np.ones(s.shape[:-1])
@@ -53,13 +68,24 @@ def _ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
     return unless(sound, np.max(np.stack(ratios), axis=0))
 
 
-def _flops(size: Size, attrs: Attrs) -> float:
+def _values_flops(size: Size, _: Attrs) -> float:
     large, small = max(size.m, size.n), min(size.m, size.n)
-    values = 4 * large * small**2 - 4 / 3 * small**3
-    return values if code_is(attrs, "mode", "N") else values + 2 * large * small**2 + 12 * small**3
+    return 4 * large * small**2 - 4 / 3 * small**3
+
+
+def _svd_flops(size: Size, attrs: Attrs) -> float:
+    large, small = max(size.m, size.n), min(size.m, size.n)
+    return _values_flops(size, attrs) + 2 * large * small**2 + 12 * small**3
+
+
+def _flops(size: Size, attrs: Attrs) -> float:
+    flops = _values_flops if code_is(attrs, "mode", "N") else _svd_flops
+    return flops(size, attrs)
 
 
 CHECKS = {
     "gesdd": Check(_inputs, _ratios, _flops, dims=_dims, rectangular=True),
+    "svd": Check(_inputs, _svd_ratios, _svd_flops, rectangular=True),
+    "svdvals": Check(_inputs, _values_ratios, _values_flops, rectangular=True),
     "gesvd": Check(_inputs, _ratios, _flops, dims=_dims, rectangular=True),
 }

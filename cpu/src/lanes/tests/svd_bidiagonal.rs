@@ -170,16 +170,13 @@ fn decompose<T: Scalar>(
     what: &str,
 ) {
     let k = m.min(n);
-    let (u_cols, vt_rows) = match job {
-        SingularVectors::All => (m, n),
-        SingularVectors::Thin => (k, k),
-        SingularVectors::None => (0, 0),
-    };
-    let (mut scratch, mut s) = (a.to_vec(), vec![T::Real::ONE; k * batch]);
+    let (u_cols, vt_rows) = job.sides(m, n);
+    let mut s = vec![T::Real::ONE; k * batch];
     let (mut u, mut vt) = (vec![T::ONE; m * u_cols * batch], vec![T::ONE; vt_rows * n * batch]);
     let mut info = vec![7; batch];
     let operands = (
-        ItemsInOut::new("a", batch, &[m, n], InOut { src: None, dst: &mut scratch }).unwrap(),
+        Items::new("a", batch, &[m, n], a).unwrap(),
+        ItemsMut::new("left", batch, &[0], &mut []).unwrap(),
         ItemsMut::new("s", batch, &[k], &mut s).unwrap(),
         ItemsMut::new("u", batch, &[m, u_cols], &mut u).unwrap(),
         ItemsMut::new("vt", batch, &[vt_rows, n], &mut vt).unwrap(),
