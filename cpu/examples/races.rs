@@ -10,8 +10,8 @@ use lapax_cpu::schur::Eigenvalues;
 use lapax_cpu::svd::Svd;
 use lapax_cpu::tridiagonal::Diagonals;
 use lapax_cpu::{
-    Diag, InOut, Serial, Side, SingularVectors, Threads, Trans, Uplo, Vectors, cholesky, eigh,
-    hessenberg, lu, qr, schur, svd, triangular, tridiagonal,
+    Diag, InOut, Serial, Side, SingularVectors, Threads, Trans, Uplo, Vectors, cholesky,
+    determinant, eigh, hessenberg, lu, qr, schur, solve, svd, triangular, tridiagonal,
 };
 use num_complex::Complex;
 
@@ -94,6 +94,13 @@ const RUNS: &[(&str, Run)] = &[
         lu::lu(p.batch, p.n, p.n, to(&p.a, m), pivots, rows, threads)?;
         lu::lu_solve(Trans::Transpose, p.batch, p.n, p.n, m, rows, &p.a, x, threads)
     }),
+    ("solve, inv and slogdet", |p, threads| {
+        let ([x, inverse, _], [sign, logabs, ..]) = (&mut p.matrices, &mut p.vectors);
+        let (sign, logabs) = (&mut sign[..p.batch], &mut logabs[..p.batch]);
+        solve::solve(p.batch, p.n, p.n, &p.a, &p.a, x, threads)?;
+        solve::inv(p.batch, p.n, &p.a, inverse, threads)?;
+        determinant::slogdet(p.batch, p.n, &p.a, sign, logabs, threads)
+    }),
     ("potrf", |p, threads| {
         let [m, ..] = &mut p.matrices;
         cholesky::potrf(Uplo::Lower, p.batch, p.n, to(&p.a, m), &mut p.info, threads)
@@ -130,6 +137,11 @@ const RUNS: &[(&str, Run)] = &[
         let (job, uplo) = (Vectors::Wanted, Uplo::Lower);
         eigh::syevd(job, uplo, p.batch, p.n, to(&p.a, v), w, &mut p.info, threads)
     }),
+    ("eigh and eigvalsh", |p, threads| {
+        let ([v, ..], [w, alone, ..]) = (&mut p.matrices, &mut p.vectors);
+        eigh::eigh(Uplo::Lower, p.batch, p.n, to(&p.a, v), w, threads)?;
+        eigh::eigvalsh(Uplo::Upper, p.batch, p.n, &p.a, alone, threads)
+    }),
     ("sytrd", |p, threads| {
         let ([m, ..], [d, e, tau, _]) = (&mut p.matrices, &mut p.vectors);
         let beside = (p.n - 1) * p.batch;
@@ -143,6 +155,12 @@ const RUNS: &[(&str, Run)] = &[
         svd::gesdd(all, batch, n, n, to(&p.a, m), results, threads)?;
         let results = Svd { s, u, vt, info: &mut p.info };
         svd::gesvd(SingularVectors::None, batch, n, n, to(&p.a, m), results, threads)
+    }),
+    ("svd", |p, threads| {
+        let ([u, vt, _], [s, alone, ..]) = (&mut p.matrices, &mut p.vectors);
+        let (batch, n, all, none) = (p.batch, p.n, SingularVectors::All, SingularVectors::None);
+        svd::svd(all, batch, n, n, &p.a, s, u, vt, threads)?;
+        svd::svd(none, batch, n, n, &p.a, alone, &mut [], &mut [], threads)
     }),
     ("gehrd", |p, threads| {
         let ([m, ..], [tau, ..]) = (&mut p.matrices, &mut p.vectors);
