@@ -66,7 +66,7 @@ def _whole_by_halves(params: Mapping[str, Any]) -> bool:
     """Whether the decomposition is wanted whole, and no other algorithm than divide and conquer."""
     algorithm = params.get("algorithm")
     return params["subset_by_index"] is None and (
-        algorithm is None or algorithm.name in ("DEFAULT", "POLAR")
+        algorithm is None or algorithm.name in ("DEFAULT", "DIVIDE_AND_CONQUER", "POLAR")
     )
 
 
