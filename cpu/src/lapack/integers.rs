@@ -93,9 +93,15 @@ impl Int {
 }
 
 /// The one integer that a call writes; it fits 32 bits.
+///
+/// The call has room on the stack for a library that needs it: Debian's OpenBLAS 0.3.21 takes 528 KiB for each
+/// level of its recursion in xGETRF and xPOTRF, and a thread of Rust's has 2 MiB.
 pub(super) fn written(call: impl FnOnce(*mut c_int)) -> i32 {
+    /// What must be free, and what is taken where it is not, of which only pages that are used are memory.
+    const FREE: usize = 6 << 20;
+    const TAKEN: usize = 64 << 20;
     let mut slot = 0_i64;
-    call((&raw mut slot).cast());
+    stacker::maybe_grow(FREE, TAKEN, || call((&raw mut slot).cast()));
     low_half(slot)
 }
 
