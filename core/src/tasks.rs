@@ -110,6 +110,27 @@ pub fn run_tasks(
     });
 }
 
+/// Calls `body` once for each of `0..tasks`, none of which waits for another, each thread with scratch of its
+/// own.
+pub fn run_each<S>(
+    threads: &dyn Threads,
+    tasks: usize,
+    scratch: impl Fn() -> S + Sync,
+    body: impl Fn(&mut S, usize) + Sync,
+) {
+    let next = AtomicUsize::new(0);
+    threads.run(threads.count().min(tasks), &|_| {
+        let mut scratch = scratch();
+        loop {
+            let task = next.fetch_add(1, Ordering::Relaxed);
+            if task >= tasks {
+                break;
+            }
+            body(&mut scratch, task);
+        }
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,7 +196,29 @@ mod tests {
     }
 
     #[test]
+    fn scratch_belongs_to_one_thread() {
+        for threads in [&Serial as &dyn Threads, &Spawned(1), &Spawned(3)] {
+            let log = Mutex::new(Vec::new());
+            let scratches = AtomicUsize::new(0);
+            let scratch = || (scratches.fetch_add(1, Ordering::SeqCst), 0);
+            run_each(threads, 50, scratch, |(owner, calls), task| {
+                *calls += 1;
+                log.lock().unwrap_or_else(PoisonError::into_inner).push((task, *owner, *calls));
+            });
+            let mut log = log.into_inner().unwrap_or_else(PoisonError::into_inner);
+            for owner in 0..threads.count() {
+                let calls: Vec<_> = log.iter().filter(|(_, of, _)| *of == owner).collect();
+                assert!(calls.iter().zip(1..).all(|((.., call), count)| *call == count));
+            }
+            log.sort_unstable();
+            assert!(log.iter().map(|&(task, ..)| task).eq(0..50));
+            assert_eq!(scratches.into_inner(), threads.count());
+        }
+    }
+
+    #[test]
     fn nothing_to_do() {
         run_tasks(&Serial, 1, 0, 0, |_, _| unreachable!("no task"));
+        run_each(&Serial, 0, || (), |(), _| unreachable!("no task"));
     }
 }

@@ -1,12 +1,11 @@
 //! Determinants, as sign and logarithm, from LU factors that are not kept.
 
-use std::sync::{Mutex, PoisonError};
-
 use lapax_core::{Items, ItemsMut, Scalar as _, for_each_large, for_each_part, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
 
 use crate::lanes::{self, for_each_group};
 use crate::lu::{LANES_ORDER, TILED_ORDER, getrf};
+use crate::outcome::Outcome;
 use crate::row_major::Getrf;
 use crate::scalar::nanoseconds;
 use crate::{Error, InOut, Real as _, Scalar, Serial, Threads};
@@ -64,16 +63,11 @@ pub(crate) fn by_factors<T: Scalar>(
         ItemsMut::new("logabs", batch, &[], logabs)?,
     );
     let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n) / 3);
-    let failure = Mutex::new(None);
-    let keep = |outcome| {
-        if let Err(error) = outcome {
-            *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        }
-    };
+    let outcome = Outcome::default();
     if n > TILED_ORDER {
         for_each_large(batch, operands, threads, |(a, sign, logabs), threads| {
             let mut group = Group::new(n, 1);
-            keep(group.find(getrf, a, sign, logabs, threads));
+            outcome.take(group.find(getrf, a, sign, logabs, threads));
         });
     } else {
         for_each_part(batch, TOGETHER, operands, time, threads, |(a, sign, logabs), items| {
@@ -85,12 +79,11 @@ pub(crate) fn by_factors<T: Scalar>(
             let mut matrices = a.data().chunks((together * n * n).max(1));
             for (sign, logabs) in results {
                 let a = matrices.next().unwrap_or_default();
-                keep(group.find(getrf, a, sign, logabs, &Serial));
+                outcome.take(group.find(getrf, a, sign, logabs, &Serial));
             }
         });
     }
-    let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failure.map_or(Ok(()), Err)
+    outcome.into_result()
 }
 
 /// What a few matrices take that are factored with one call.

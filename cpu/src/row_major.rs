@@ -6,15 +6,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use lapax_core::{Items, ItemsInOut, ItemsMut, Scalar as _, for_each, index_fits_i32};
+use lapax_core::{Items, ItemsInOut, ItemsMut, Scalar as _, for_each, index_fits_i32, run_each};
 
-use crate::lu::lu_pivots_to_permutation;
 use crate::scalar::{nan, nanoseconds};
 use crate::svd::Svd;
 use crate::tridiagonal::Diagonals;
-use crate::{
-    Diag, Error, InOut, Scalar, Serial, Side, SingularVectors, Threads, Trans, Uplo, Vectors,
-};
+use crate::{Diag, Error, InOut, Scalar, Side, SingularVectors, Threads, Trans, Uplo, Vectors};
 
 /// [`crate::lu::getrf`], or another routine with its contract.
 pub(crate) type Getrf<T> = fn(
@@ -86,49 +83,6 @@ pub(crate) type Gesdd<T> = fn(
     Svd<'_, T>,
     &dyn Threads,
 ) -> Result<(), Error>;
-
-/// [`crate::lu::lu`], matrix by matrix; `getrf` is called from all `threads`.
-#[allow(clippy::too_many_arguments, reason = "those of lu, and the routine")]
-pub(crate) fn lu<T: Scalar>(
-    getrf: Getrf<T>,
-    batch: usize,
-    m: usize,
-    n: usize,
-    a: InOut<'_, T>,
-    pivots: &mut [i32],
-    permutation: &mut [i32],
-    threads: &dyn Threads,
-) -> Result<(), Error> {
-    let k = m.min(n);
-    index_fits_i32("m", m)?;
-    let operands = (
-        ItemsInOut::new("a", batch, &[m, n], a)?,
-        ItemsMut::new("pivots", batch, &[k], pivots)?,
-        ItemsMut::new("permutation", batch, &[m], permutation)?,
-    );
-    let products = m.saturating_mul(n).saturating_mul(k.saturating_add(6)) / 3;
-    let failure = Mutex::new(None);
-    for_each(
-        batch,
-        operands,
-        nanoseconds::<T>(products),
-        threads,
-        || vec![T::ZERO; m * n],
-        |columns, (a, pivots, permutation)| {
-            transpose_one((m, n), a, columns);
-            let factors = InOut { src: None, dst: &mut columns[..] };
-            let outcome = getrf(1, m, n, factors, pivots, &mut [0], &Serial);
-            pivots.iter_mut().for_each(|pivot| *pivot -= 1);
-            let permuted = lu_pivots_to_permutation(1, k, m, pivots, permutation, &Serial);
-            transpose_one((n, m), columns, a);
-            if let Err(error) = outcome.and(permuted) {
-                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            }
-        },
-    );
-    let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failure.map_or(Ok(()), Err)
-}
 
 /// [`crate::lu::lu_solve`].
 #[allow(clippy::too_many_arguments, reason = "those of lu_solve, and the routine")]
@@ -472,8 +426,24 @@ fn transpose<T: Scalar>(
     dst: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
+    /// The columns, and the bytes from which a matrix is shared by the columns that are written.
+    const TOGETHER: usize = 64;
+    const LARGE: usize = 1 << 20;
     let operands =
         (Items::new("a", batch, &[m, n], src)?, ItemsMut::new("a", batch, &[m, n], dst)?);
+    if batch == 1 && size_of_val(src) >= LARGE {
+        let parts: Vec<_> = dst.chunks_mut(TOGETHER * m).map(Mutex::new).collect();
+        run_each(
+            threads,
+            parts.len(),
+            || (),
+            |(), part| {
+                let mut columns = parts[part].lock().unwrap_or_else(PoisonError::into_inner);
+                transpose_columns((m, n), src, part * TOGETHER, &mut columns);
+            },
+        );
+        return Ok(());
+    }
     let elements = nanoseconds::<T>(m.saturating_mul(n));
     for_each(
         batch,
@@ -482,22 +452,26 @@ fn transpose<T: Scalar>(
         threads,
         || (),
         |(), (src, dst)| {
-            transpose_one((m, n), src, dst);
+            transpose_columns((m, n), src, 0, dst);
         },
     );
     Ok(())
 }
 
-/// Writes an m × n row-major matrix column-major.
-fn transpose_one<T: Scalar>((m, n): (usize, usize), src: &[T], dst: &mut [T]) {
+/// Writes columns of an m × n row-major matrix, from one of them on, column-major.
+pub(crate) fn transpose_columns<T: Scalar>(
+    (m, n): (usize, usize),
+    src: &[T],
+    first: usize,
+    dst: &mut [T],
+) {
     /// The order of the blocks that are read and written while they are in the cache.
     const BLOCK: usize = 16;
-    if n == 0 {
+    if dst.is_empty() {
         return;
     }
-    for i in (0..m).step_by(BLOCK) {
-        let rows = &src[i * n..(i + BLOCK).min(m) * n];
-        for (j, column) in dst.chunks_exact_mut(m).enumerate() {
+    for (i, rows) in (0..).step_by(BLOCK).zip(src.chunks(BLOCK * n)) {
+        for (j, column) in (first..).zip(dst.chunks_exact_mut(m)) {
             for (x, row) in column[i..].iter_mut().zip(rows.chunks_exact(n)) {
                 *x = row[j];
             }

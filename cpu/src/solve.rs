@@ -1,13 +1,13 @@
 //! Systems A·X = B, and inverses, by LU factors that are not kept.
 
-use std::sync::{Mutex, PoisonError};
-
-use lapax_core::{Items, ItemsMut, for_each_part, index_fits_i32};
+use lapax_core::{Items, ItemsMut, for_each, for_each_large, for_each_part, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
 
 use crate::few;
+use crate::inverse::invert;
 use crate::lanes::{self, MAX_LANES, for_each_group};
-use crate::lu::{self, LANES_ORDER};
+use crate::lu::{self, LANES_ORDER, TILED_ORDER};
+use crate::outcome::Outcome;
 use crate::row_major::Getrf;
 use crate::rows::ROWS;
 use crate::scalar::nanoseconds;
@@ -20,20 +20,23 @@ const LANES_SIDES: usize = 32;
 /// as a call that does so takes at once.
 const TOGETHER: usize = MAX_LANES;
 
-/// [`crate::lu::lu`] and [`crate::lu::lu_solve`], or other routines with their contracts.
+/// [`crate::lu::lu`], [`crate::lu::lu_solve`] and [`invert`], or other routines with their contracts.
 #[derive(Clone, Copy)]
 pub(crate) struct Routines<T> {
     pub(crate) lu: Getrf<T>,
     pub(crate) lu_solve: Solve<T>,
+    pub(crate) invert: Invert<T>,
 }
 
 type Solve<T> =
     fn(Trans, usize, usize, usize, &[T], &[i32], &[T], &mut [T], &dyn Threads) -> Result<(), Error>;
 
+type Invert<T> = fn(usize, &[T], &[i32], &mut [T], &dyn Threads) -> Result<(), Error>;
+
 impl<T: Scalar> Routines<T> {
     /// Ours.
     pub(crate) fn own() -> Self {
-        Self { lu: lu::lu, lu_solve: lu::lu_solve }
+        Self { lu: lu::lu, lu_solve: lu::lu_solve, invert }
     }
 }
 
@@ -116,7 +119,7 @@ fn time<T: Scalar>(n: usize, nrhs: usize) -> usize {
 
 /// [`solve`], and where there is no `b` [`inv`], by other routines.
 ///
-/// Small systems are shared out among the threads; each larger one has them all.
+/// A large system without others has all threads.
 pub(crate) fn by_factors<T: Scalar>(
     routines: Routines<T>,
     batch: usize,
@@ -136,41 +139,66 @@ pub(crate) fn by_factors<T: Scalar>(
     if n == 0 || nrhs == 0 {
         return Ok(());
     }
-    let (outer, inner, most): (&dyn Threads, &dyn Threads, usize) =
-        if n > ROWS { (&Serial, threads, 1) } else { (threads, &Serial, TOGETHER) };
-    let failure = Mutex::new(None);
-    for_each_part(batch, most, operands, time::<T>(n, nrhs), outer, |(a, given, x), items| {
-        let together = items.min(most);
-        let mut factors = vec![T::ZERO; n * n * together];
-        let (mut pivots, mut permutation) = (vec![0; n * together], vec![0; n * together]);
-        let identity = if b.is_none() { identities(n, together) } else { Vec::new() };
-        let systems = a.data().chunks(n * n * together);
-        for (group, (a, x)) in
-            systems.zip(x.into_data().chunks_mut(n * nrhs * together)).enumerate()
-        {
-            let count = a.len() / (n * n);
-            let lu = InOut { src: Some(a), dst: &mut factors[..a.len()] };
-            let (pivots, permutation) = (&mut pivots[..count * n], &mut permutation[..count * n]);
-            let factored = (routines.lu)(count, n, n, lu, pivots, permutation, inner);
-            let lu = &factors[..a.len()];
-            let b = if b.is_some() {
-                &given.data()[group * n * nrhs * together..][..x.len()]
-            } else {
-                &identity[..x.len()]
-            };
-            let solved =
-                (routines.lu_solve)(Trans::None, count, n, nrhs, lu, permutation, b, x, inner);
-            if let Err(error) = factored.and(solved) {
-                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    let (outcome, time) = (Outcome::default(), time::<T>(n, nrhs));
+    let system = |(a, given, x): (&[T], &[T], &mut [T]), threads: &dyn Threads| {
+        outcome.take(one(routines, (n, nrhs), a, b.map(|_| given), x, threads));
+    };
+    if n > TILED_ORDER || n > ROWS && batch == 1 {
+        for_each_large(batch, operands, threads, system);
+    } else if n > ROWS {
+        for_each(batch, operands, time, threads, || (), |(), items| system(items, &Serial));
+    } else {
+        for_each_part(batch, TOGETHER, operands, time, threads, |(a, given, x), items| {
+            let together = items.min(TOGETHER);
+            let mut factors = vec![T::ZERO; n * n * together];
+            let (mut pivots, mut permutation) = (vec![0; n * together], vec![0; n * together]);
+            let identity = if b.is_none() { identities(n, together) } else { Vec::new() };
+            let systems = a.data().chunks(n * n * together);
+            for (group, (a, x)) in
+                systems.zip(x.into_data().chunks_mut(n * nrhs * together)).enumerate()
+            {
+                let count = a.len() / (n * n);
+                let lu = InOut { src: Some(a), dst: &mut factors[..a.len()] };
+                let (pivots, permutation) =
+                    (&mut pivots[..count * n], &mut permutation[..count * n]);
+                let factored = (routines.lu)(count, n, n, lu, pivots, permutation, &Serial);
+                let (lu, trans) = (&factors[..a.len()], Trans::None);
+                let b = if b.is_some() {
+                    &given.data()[group * n * nrhs * together..][..x.len()]
+                } else {
+                    &identity[..x.len()]
+                };
+                let solved =
+                    (routines.lu_solve)(trans, count, n, nrhs, lu, permutation, b, x, &Serial);
+                outcome.take(factored.and(solved));
             }
+        });
+    }
+    outcome.into_result()
+}
+
+/// One system, or inverse.
+fn one<T: Scalar>(
+    routines: Routines<T>,
+    (n, nrhs): (usize, usize),
+    a: &[T],
+    b: Option<&[T]>,
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let (mut factors, mut pivots, mut permutation) = (vec![T::ZERO; n * n], vec![0; n], vec![0; n]);
+    let lu = InOut { src: Some(a), dst: &mut factors[..] };
+    (routines.lu)(1, n, n, lu, &mut pivots, &mut permutation, threads)?;
+    match b {
+        Some(b) => {
+            (routines.lu_solve)(Trans::None, 1, n, nrhs, &factors, &permutation, b, x, threads)
         }
-    });
-    let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failure.map_or(Ok(()), Err)
+        None => (routines.invert)(n, &factors, &permutation, x, threads),
+    }
 }
 
 /// So many identities of order n.
-fn identities<T: Scalar>(n: usize, count: usize) -> Vec<T> {
+pub(crate) fn identities<T: Scalar>(n: usize, count: usize) -> Vec<T> {
     let mut identities = vec![T::ZERO; n * n * count];
     for identity in identities.chunks_exact_mut(n * n) {
         identity.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);

@@ -164,8 +164,13 @@ fn gather<T: Scalar, L: Lanes<T>>(block: MatRef<'_, T>, reversed: bool, rows: &m
         for (i, row) in rows.iter_mut().enumerate() {
             let source = block.col(if reversed { n - 1 - i } else { i }).as_slice();
             let row = row.as_mut();
-            row[..width].copy_from_slice(source);
-            row[width..].fill(T::ZERO);
+            // Of a length that the compiler knows.
+            if let Some(whole) = source.get(..row.len()) {
+                row.copy_from_slice(whole);
+            } else {
+                row[..width].copy_from_slice(source);
+                row[width..].fill(T::ZERO);
+            }
         }
         return;
     }
@@ -190,7 +195,12 @@ fn scatter<T: Scalar, L: Lanes<T>>(rows: &[L], reversed: bool, mut block: MatMut
     if let Some(mut block) = block.as_mut().transpose_mut().try_as_col_major_mut() {
         for (i, row) in rows.iter().enumerate() {
             let i = if reversed { n - 1 - i } else { i };
-            block.as_mut().col_mut(i).as_slice_mut().copy_from_slice(&row.as_ref()[..width]);
+            let (target, row) = (block.as_mut().col_mut(i).as_slice_mut(), row.as_ref());
+            if let Some(whole) = target.get_mut(..row.len()) {
+                whole.copy_from_slice(row);
+            } else {
+                target.copy_from_slice(&row[..width]);
+            }
         }
         return;
     }

@@ -143,7 +143,7 @@ impl<T: Scalar> Panels for Job<'_, T> {
 }
 
 /// Swaps row i with row `swaps[i]`, in order.
-fn swap_rows<T: Scalar>(mut a: MatMut<'_, T>, swaps: &[usize]) {
+pub(crate) fn swap_rows<T: Scalar>(mut a: MatMut<'_, T>, swaps: &[usize]) {
     if a.row_stride() == 1 {
         for column in a.col_iter_mut() {
             let column = contiguous(column);
@@ -159,7 +159,7 @@ fn swap_rows<T: Scalar>(mut a: MatMut<'_, T>, swaps: &[usize]) {
 }
 
 /// The columns of a strip to or from the contiguous columns of a panel.
-fn copy<T: Scalar>(a: MatMut<'_, T>, panel: &mut [T], to_panel: bool) {
+pub(crate) fn copy<T: Scalar>(a: MatMut<'_, T>, panel: &mut [T], to_panel: bool) {
     let m = a.nrows();
     if a.row_stride() == 1 {
         for (column, packed) in a.col_iter_mut().zip(panel.chunks_exact_mut(m)) {
@@ -172,14 +172,18 @@ fn copy<T: Scalar>(a: MatMut<'_, T>, panel: &mut [T], to_panel: bool) {
         }
         return;
     }
-    // A row goes to one cache line of each of the panel's columns; the next rows find them in the cache.
-    for (i, row) in a.row_iter_mut().enumerate() {
-        let packed = panel[i..].iter_mut().step_by(m);
-        for (x, packed) in contiguous(row.transpose_mut()).iter_mut().zip(packed) {
-            if to_panel {
-                *packed = *x;
-            } else {
-                *x = *packed;
+    /// The rows that go to one or two cache lines of each of the panel's columns.
+    const ROWS: usize = 8;
+    let mut all = a.row_iter_mut().map(|row| contiguous(row.transpose_mut()));
+    for i in (0..m).step_by(ROWS) {
+        let mut rows: [&mut [T]; ROWS] = std::array::from_fn(|_| all.next().unwrap_or_default());
+        for (j, column) in panel.chunks_exact_mut(m).enumerate() {
+            for (row, packed) in rows.iter_mut().zip(&mut column[i..]) {
+                if to_panel {
+                    *packed = row[j];
+                } else {
+                    row[j] = *packed;
+                }
             }
         }
     }

@@ -26,7 +26,7 @@ const ROWS_ORDER: usize = 21;
 /// columns of a strip of few and of many, and how many are many. On two cores with AVX-512, f64, as many
 /// right-hand sides as unknowns, two threads against one: n = 256 0.26 ms and 0.41, n = 384 0.69 ms with
 /// strips of 64 and 0.86 with 128, n = 1024 12.0 with 64, 11.0 with 128 and 24.5.
-const STRIPS_ORDER: usize = 192;
+pub(crate) const STRIPS_ORDER: usize = 192;
 const NARROW_STRIP: usize = 64;
 const WIDE_STRIP: usize = 128;
 const MANY_SIDES: usize = 512;
@@ -102,7 +102,7 @@ pub fn trsm<T: Scalar>(
         let b: MatMut<'_, T> = if side == Side::Right { b.transpose_mut() } else { b };
         (a, b)
     };
-    let width = if nrhs < MANY_SIDES { NARROW_STRIP } else { WIDE_STRIP };
+    let width = strip_width(nrhs);
     if q > STRIPS_ORDER && nrhs > width {
         for_each_large(batch, operands, threads, |(a, b), threads| {
             let (a, b) = views(a, b);
@@ -121,6 +121,11 @@ pub fn trsm<T: Scalar>(
         solve(system, a, b, scratch, arch);
     });
     Ok(())
+}
+
+/// The columns of a strip of so many right-hand sides.
+pub(crate) fn strip_width(nrhs: usize) -> usize {
+    if nrhs < MANY_SIDES { NARROW_STRIP } else { WIDE_STRIP }
 }
 
 /// Cuts a matrix into strips of so many columns; the last may be narrower.

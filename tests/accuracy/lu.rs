@@ -6,8 +6,8 @@ use num_complex::Complex;
 
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, matrix};
-use crate::matrix::{Matrix, ratio};
-use crate::ratios::compare;
+use crate::matrix::{Matrix, ratio, transposed};
+use crate::ratios::{LIMIT, compare};
 use crate::sample::{Random, Sample, bits};
 use crate::sweep::{self, FEW};
 use crate::{for_each_backend, for_each_scalar};
@@ -19,6 +19,7 @@ for_each_backend!(
     zero_pivots_are_reported_and_passed,
     nan_stays_in_its_matrix,
     same_bits_everywhere,
+    by_rows,
 );
 
 /// What a call returns.
@@ -217,6 +218,41 @@ fn same_bits_everywhere<T: Sample>(backend: Backend) {
                 "{threads} threads"
             );
             assert!(result.ipiv == expected.ipiv.repeat(batch / FEW));
+        }
+    }
+}
+
+/// The factors of matrices that lie by rows, by recursion on one thread and by strips on several.
+fn by_rows<T: Sample>(backend: Backend) {
+    for (m, n) in [(9, 12), (33, 33), (40, 100), (100, 40), (70, 70), (130, 130), (340, 325)] {
+        for kind in sweep::kinds(m.max(n)) {
+            let (what, exponent) = (format!("{kind:?} {m} x {n}"), kind.exponent::<T>());
+            let a: Vec<T> = matrix::<T>(kind, m, n, 4).narrowed(exponent);
+            let factor = |batch: usize, threads: &dyn Threads| {
+                let mut lu = transposed(m, &a).repeat(batch);
+                let mut pivots = vec![-7; batch * m.min(n)];
+                let mut permutation = vec![-7; batch * m];
+                let aliased = InOut { src: None, dst: &mut lu };
+                let (p, rows) = (&mut pivots, &mut permutation);
+                call!(backend, lu::lu(batch, m, n, aliased, p, rows, threads)).unwrap();
+                (lu, pivots, permutation)
+            };
+            let (lu, pivots, permutation) = factor(1, &Serial);
+            let (many, many_pivots, many_permutations) = factor(3, &Spawned(2));
+            assert!(bits(&many) == bits(&lu).repeat(3), "{what}");
+            assert_eq!((many_pivots, many_permutations), (pivots.repeat(3), permutation.repeat(3)));
+
+            let mut rows: Vec<_> = (0..m).collect();
+            let ipiv: Vec<_> = pivots.iter().map(|pivot| pivot + 1).collect();
+            permute(m, &ipiv, &mut rows);
+            assert!(
+                permutation.iter().map(|&row| usize::try_from(row).unwrap()).eq(rows),
+                "{what}"
+            );
+            let lu = transposed(n, &lu);
+            let ratio = residual_ratio(m, n, &a, &lu, &ipiv, -exponent);
+            assert!(ratio < LIMIT, "{what}: {ratio}");
+            assert_multipliers_are_bounded(backend, m, &lu);
         }
     }
 }

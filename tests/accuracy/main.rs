@@ -25,6 +25,7 @@ mod ratios;
 mod sample;
 mod schur;
 mod sizes;
+mod solve;
 mod spectrum;
 mod svd;
 mod sweep;

@@ -94,6 +94,13 @@ pub(crate) fn identity<W: Scalar<Real = f64>>(n: usize) -> Matrix<W> {
     Matrix::new(n, n, |i, j| if i == j { W::ONE } else { W::ZERO })
 }
 
+/// The rows of a column-major matrix with so many of them, one behind the other; of its rows and the number of
+/// columns, its columns.
+pub(crate) fn transposed<T: Copy>(rows: usize, a: &[T]) -> Vec<T> {
+    let cols = a.len().checked_div(rows).unwrap_or(0);
+    (0..a.len()).map(|p| a[p / cols + p % cols * rows]).collect()
+}
+
 /// ‖QᴴQ − I‖ / (rows·ε).
 pub(crate) fn departure<T: Sample>(q: &Matrix<T::Wide>) -> f64 {
     ratio::<T>(q.adjoint().times(q).minus(&identity(q.cols)).norm(), q.rows, 1.0, 0)

@@ -24,7 +24,7 @@ const MORE_RECTANGLES: [(usize, usize); 6] =
 const LARGE: usize = 150;
 const LARGE_STRIDE: usize = 6;
 /// The order from which matrices are no longer put into vector lanes together, and a little more.
-const SMALL: usize = 33;
+pub(crate) const SMALL: usize = 33;
 /// An order above it at which the SVD still goes through lanes.
 const LARGE_LANES: usize = 64;
 /// Above `SMALL` the fast slice tries one of this many kinds, by turns.

@@ -23,14 +23,13 @@ fn lu<T: Scalar>() {
     for ((m, n), batch) in ORDERS.into_iter().flat_map(|s| BATCHES.map(|b| (s, b))) {
         let k = m.min(n);
         let a = random::<T>(m * n * batch);
-        let getrf = crate::lu::getrf;
         let mut expected = (vec![T::ZERO; a.len()], vec![0; k * batch], vec![0; m * batch]);
         for i in 0..batch {
             let dst = &mut expected.0[i * m * n..(i + 1) * m * n];
             let one = InOut { src: Some(&a[i * m * n..(i + 1) * m * n]), dst };
             let pivots = &mut expected.1[i * k..(i + 1) * k];
             let rows = &mut expected.2[i * m..(i + 1) * m];
-            row_major::lu(getrf, 1, m, n, one, pivots, rows, &Serial).unwrap();
+            crate::lu::lu(1, m, n, one, pivots, rows, &Serial).unwrap();
         }
         for level in Level::available() {
             let what = format!("{m}x{n}, batch {batch}, {level:?}");

@@ -4,8 +4,10 @@ use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 
 use super::integers::{Int, Integers};
 use super::triangular::trsm;
-use super::{Routines, callers, checked, each, finite, in_place};
-use crate::row_major;
+use super::{Routines, checked, each, finite, in_place};
+use crate::lu::permute;
+use crate::outcome::Outcome;
+use crate::row_major::{self, transpose_columns};
 use crate::{Error, InOut, Serial, Threads, Trans};
 
 /// [`crate::lu::getrf`] by LAPACK's xGETRF.
@@ -55,7 +57,23 @@ pub fn lu<T: Routines>(
     permutation: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    row_major::lu(getrf, batch, m, n, a, pivots, permutation, callers(threads))
+    index_fits_i32("m", m)?;
+    let operands = (
+        ItemsInOut::new("a", batch, &[m, n], a)?,
+        ItemsMut::new("pivots", batch, &[m.min(n)], pivots)?,
+        ItemsMut::new("permutation", batch, &[m], permutation)?,
+    );
+    let products = m.saturating_mul(n).saturating_mul(m.min(n).saturating_add(6)) / 3;
+    let (outcome, scratch) = (Outcome::default(), || vec![T::ZERO; m * n]);
+    each::<T, _, _>(batch, operands, products, threads, scratch, |columns, operands| {
+        let (a, pivots, permutation) = operands;
+        transpose_columns((m, n), a, 0, columns);
+        outcome.take(getrf(1, m, n, in_place(columns), pivots, &mut [0], &Serial));
+        transpose_columns((n, m), columns, 0, a);
+        pivots.iter_mut().for_each(|pivot| *pivot -= 1);
+        permute(pivots, permutation);
+    });
+    outcome.into_result()
 }
 
 /// [`crate::lu::lu_solve`] by the BLAS's xTRSM.

@@ -2,8 +2,8 @@
 
 use super::lu::{lu, lu_solve};
 use super::{Routines, callers};
-use crate::solve::by_factors;
-use crate::{Error, Threads, solve};
+use crate::solve::{by_factors, identities};
+use crate::{Error, Threads, Trans, solve};
 
 /// [`crate::solve::solve`] by LAPACK's factors and its triangular solves.
 ///
@@ -18,7 +18,7 @@ pub fn solve<T: Routines>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let routines = solve::Routines { lu, lu_solve };
+    let routines = solve::Routines { lu, lu_solve, invert };
     by_factors(routines, batch, (n, nrhs), a, Some(b), x, callers(threads))
 }
 
@@ -33,6 +33,18 @@ pub fn inv<T: Routines>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let routines = solve::Routines { lu, lu_solve };
+    let routines = solve::Routines { lu, lu_solve, invert };
     by_factors(routines, batch, (n, n), a, None, x, callers(threads))
+}
+
+/// The inverse of one matrix from its factors.
+fn invert<T: Routines>(
+    n: usize,
+    factors: &[T],
+    permutation: &[i32],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let identity = identities(n, 1);
+    lu_solve(Trans::None, 1, n, n, factors, permutation, &identity, x, threads)
 }

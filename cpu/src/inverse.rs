@@ -1,0 +1,64 @@
+//! Inverses from LU factors: A⁻¹ = U⁻¹·L⁻¹·P.
+//!
+//! Column j of L⁻¹ is zero above row j, so a strip of its columns takes only the part of L behind: a sixth less
+//! work than both solves of a whole identity. P moves whole columns at the end.
+
+use std::sync::PoisonError;
+
+use faer::{Conj, MatMut, MatRef};
+use lapax_core::{ItemsMut, Serial, for_each, run_each};
+use pulp::Arch;
+
+use crate::scalar::nanoseconds;
+use crate::substitution;
+use crate::triangular::{STRIPS_ORDER, System, solve, strip_width, strips};
+use crate::{Diag, Error, Scalar, Threads, Uplo};
+
+/// The inverse of a matrix, by rows, from [`crate::lu::lu`]'s factors and permutation.
+pub(crate) fn invert<T: Scalar>(
+    n: usize,
+    lu: &[T],
+    permutation: &[i32],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let (width, arch) = (strip_width(n), Arch::new());
+    let threads = if n > STRIPS_ORDER { threads } else { &Serial };
+    let lu = MatRef::from_row_major_slice(lu, n, n);
+    let lower = System { uplo: Uplo::Lower, diag: Diag::Unit, conj: Conj::No };
+    let upper = System { uplo: Uplo::Upper, diag: Diag::NonUnit, conj: Conj::No };
+    x.fill(T::ZERO);
+    {
+        let strips = strips(MatMut::from_row_major_slice_mut(&mut *x, n, n), width);
+        let scratch = || substitution::Scratch::new(n, width);
+        run_each(threads, strips.len(), scratch, |scratch, strip| {
+            let first = strip * width;
+            let mut strip = strips[strip].lock().unwrap_or_else(PoisonError::into_inner);
+            let mut below = strip.as_mut().subrows_mut(first, n - first);
+            for i in 0..below.ncols() {
+                below[(i, i)] = T::ONE;
+            }
+            let behind = lu.submatrix(first, first, n - first, n - first);
+            solve(lower, behind, below, scratch, arch);
+            solve(upper, lu, strip.as_mut(), scratch, arch);
+        });
+    }
+    let (rows, time) = (ItemsMut::new("x", n, &[n], x)?, nanoseconds::<T>(n));
+    for_each(
+        n,
+        rows,
+        time,
+        threads,
+        || vec![T::ZERO; n],
+        |copy, row| {
+            copy.copy_from_slice(row);
+            for (&x, &column) in copy.iter().zip(permutation) {
+                // A permutation counts from 0 and up to n − 1.
+                if let Some(to) = usize::try_from(column).ok().and_then(|to| row.get_mut(to)) {
+                    *to = x;
+                }
+            }
+        },
+    );
+    Ok(())
+}
