@@ -14,6 +14,7 @@ use pulp::{Arch, Simd, WithSimd};
 use crate::few;
 use crate::lanes::{self, Order, for_each_group};
 use crate::row_major;
+use crate::rows;
 use crate::scalar::nanoseconds;
 use crate::simd::sub_mul;
 use crate::substitution;
@@ -119,7 +120,9 @@ pub fn cholesky<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let few = few::pay(batch, n);
-    if !(few || lanes::pay(batch, n, LANES_ORDER)) {
+    let by_lanes = lanes::pay(batch, n, LANES_ORDER);
+    let by_columns = rows::cholesky::pay::<T>(n);
+    if !(few || by_lanes || by_columns) {
         return row_major::cholesky(potrf, mean, batch, n, l, threads);
     }
     let operands = (ItemsInOut::new("l", batch, &[n, n], l)?,);
@@ -133,8 +136,14 @@ pub fn cholesky<T: Scalar>(
         });
         return Ok(());
     }
-    let kernel = lanes::cholesky::FactorRows { n, mean };
-    for_each_group::<T, _>(batch, operands, nanoseconds::<T>(n * n * n / 6), threads, &kernel);
+    let time = nanoseconds::<T>(n * n * n / 6);
+    if by_lanes {
+        let kernel = lanes::cholesky::FactorRows { n, mean };
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+    } else {
+        let kernel = rows::cholesky::Factor { n, mean };
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+    }
     Ok(())
 }
 
@@ -318,7 +327,7 @@ fn factor_block<S: Simd, T: Scalar, const L: usize>(columns: &mut [[T; L]]) -> R
 
 /// √pivot and its reciprocal, which never overflows; `None` unless the pivot is positive.
 #[inline(always)]
-fn root<R: Real>(pivot: R) -> Option<(R, R)> {
+pub(crate) fn root<R: Real>(pivot: R) -> Option<(R, R)> {
     let positive = pivot.partial_cmp(&R::ZERO) == Some(Ordering::Greater);
     let root = pivot.sqrt();
     positive.then_some((root, R::ONE / root))

@@ -38,6 +38,19 @@ pub(crate) fn reflector<S: Simd, T: Scalar>(alpha: T, x: &mut [T]) -> Reflector<
     }
 }
 
+/// The same for a tail of which this is the sum of squares, and what makes the tail of v of it; `None` where that
+/// is not safe, or the tail may be zero.
+#[inline(always)]
+pub(crate) fn scaled<T: Scalar>(alpha: T, squares: T::Real) -> Option<(Reflector<T>, T)> {
+    let square = square(alpha) + squares;
+    if squares > T::Real::ZERO && square >= low::<T>() && square <= high::<T>() {
+        let mut factor = [T::ONE];
+        Some((reflect(alpha, square, &mut factor), factor[0]))
+    } else {
+        None
+    }
+}
+
 /// xᴴ·y, summed in as many independent parts as registers want.
 #[inline(always)]
 pub(crate) fn dot<S: Simd, T: Scalar>(x: &[T], y: &[T]) -> T {

@@ -15,6 +15,7 @@ mod bidiagonal_qr;
 mod bidiagonal_svd;
 mod bidiagonalize;
 pub mod cholesky;
+mod cholesky_qr;
 mod columns;
 mod deflation;
 pub mod determinant;

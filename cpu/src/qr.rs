@@ -10,14 +10,17 @@ use lapax_core::{Items, ItemsInOut, ItemsMut, for_each, for_each_large};
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::cholesky_qr;
 use crate::columns::reflect_columns;
 use crate::householder::{BlockScratch, Reflector, reflector};
 use crate::lanes::{self, Order, for_each_group};
+use crate::outcome::Outcome;
 use crate::row_major;
+use crate::rows;
 use crate::scalar::nanoseconds;
 use crate::small_qr::FactorPacked;
 use crate::tiled_qr::factor_tiled;
-use crate::{Error, InOut, Scalar, Threads};
+use crate::{Error, InOut, Scalar, Serial, Threads};
 
 pub use crate::householder::Factor;
 pub use crate::pivoted_qr::geqp3;
@@ -100,7 +103,12 @@ pub fn qr<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let k = m.min(n);
-    if k == 0 || !lanes::pay(batch, m.max(n), LANES_ORDER) {
+    if c == n && cholesky_qr::pays::<T>(m, n) {
+        return tall(batch, (m, n), a, q, r, threads);
+    }
+    let by_lanes = lanes::pay(batch, m.max(n), LANES_ORDER);
+    let by_columns = rows::qr::pay::<T>(m, n);
+    if k == 0 || !(by_lanes || by_columns) {
         return row_major::qr((geqrf, orgqr), batch, (m, n, c), a, q, r, threads);
     }
     let operands = (
@@ -109,9 +117,44 @@ pub fn qr<T: Scalar>(
         ItemsMut::new("r", batch, &[c, n], r)?,
     );
     let products = m.saturating_mul(n + c).saturating_mul(k);
-    let kernel = lanes::explicit_qr::Decompose { m, n, c };
-    for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+    let time = nanoseconds::<T>(products);
+    if by_lanes {
+        let kernel = lanes::explicit_qr::Decompose { m, n, c };
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+    } else {
+        let kernel = rows::qr::Explicit { m, n, c };
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+    }
     Ok(())
+}
+
+/// [`qr`] of matrices much taller than wide, with n columns of Q.
+fn tall<T: Scalar>(
+    batch: usize,
+    (m, n): (usize, usize),
+    a: &[T],
+    q: &mut [T],
+    r: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let operands = (
+        Items::new("a", batch, &[m, n], a)?,
+        ItemsMut::new("q", batch, &[m, n], q)?,
+        ItemsMut::new("r", batch, &[n, n], r)?,
+    );
+    let outcome = Outcome::default();
+    let one = |(a, q, r): (&[T], &mut [T], &mut [T]), threads: &dyn Threads| {
+        if !cholesky_qr::decompose(n, a, q, r, threads) {
+            outcome.take(row_major::qr((geqrf, orgqr), 1, (m, n, n), a, q, r, threads));
+        }
+    };
+    if m > cholesky_qr::block_rows::<T>(n) {
+        for_each_large(batch, operands, threads, one);
+    } else {
+        let time = nanoseconds::<T>(m.saturating_mul(n).saturating_mul(n).saturating_mul(2));
+        for_each(batch, operands, time, threads, || (), |(), item| one(item, &Serial));
+    }
+    outcome.into_result()
 }
 
 /// Whole columns of a matrix, of which the rows from `row` on are to be factored.

@@ -16,11 +16,14 @@ from lapax._lowering import is_static
 Attributes = Mapping[str, np.generic]
 
 _SMALL = 64
-"""The order up to which `solve` and `inv` keep no factors, and up to which a copy of an operand
-takes a good part of a call's time."""
+"""The order up to which `solve` keeps no factors, and up to which a copy of an operand takes a good
+part of a call's time."""
 
-_SMALL_QR = 32
+_SMALL_QR = 96
 """The rows and columns up to which QR works on rows as they lie."""
+
+_TALL, _TALL_COLUMNS = 8, 128
+"""The least rows over columns of a tall matrix, and the most columns, of which QR does so, too."""
 
 
 def attributes(name: str, avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
@@ -75,7 +78,9 @@ def _lu_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
 
 
 def _qr(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
-    return None if params["pivoting"] or max(avals[0].shape[-2:]) > _SMALL_QR else {}
+    m, n = avals[0].shape[-2:]
+    tall = m >= _TALL * n and n <= _TALL_COLUMNS and not params["full_matrices"]
+    return {} if (tall or max(m, n) <= _SMALL_QR) and not params["pivoting"] else None
 
 
 def _solve(avals: Sequence[Any], _: Mapping[str, Any]) -> Attributes | None:
@@ -103,7 +108,7 @@ _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes |
     "cholesky": _cholesky,
     "eigh": _eigh,
     "eigvalsh": _eigh,
-    "inv": _solve,
+    "inv": _always,
     "lu": _always,
     "lu_solve": _lu_solve,
     "qr": _qr,

@@ -7,9 +7,9 @@ use num_complex::Complex;
 
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, matrix};
-use crate::matrix::{Matrix, departure, identity, ratio};
+use crate::matrix::{Matrix, departure, identity, ratio, transposed};
 use crate::products::form;
-use crate::ratios::compare;
+use crate::ratios::{LIMIT, compare};
 use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
 use crate::{for_each_backend, for_each_scalar};
@@ -20,6 +20,8 @@ for_each_backend!(
     ends_of_the_range,
     nan_stays_in_its_matrix,
     same_bits_everywhere,
+    tall_by_rows,
+    tall_and_without_a_tail,
 );
 
 /// Shapes beyond those of all families: more than one block of reflectors, tall and wide.
@@ -201,4 +203,70 @@ fn same_bits_everywhere<T: Sample>(backend: Backend) {
             assert!(bits(&many_tau) == bits(&tau).repeat(batch / FEW));
         }
     }
+}
+
+/// Q and R, m × n and n × n, of row-major matrices.
+fn by_rows<T: Sample>(
+    backend: Backend,
+    batch: usize,
+    (m, n): (usize, usize),
+    a: &[T],
+    threads: &dyn Threads,
+) -> (Vec<T>, Vec<T>) {
+    let (mut q, mut r) = (vec![T::nan(); a.len()], vec![T::nan(); batch * n * n]);
+    call!(backend, qr::qr(batch, (m, n, n), a, &mut q, &mut r, threads)).unwrap();
+    (q, r)
+}
+
+/// One block of rows and several, of all kinds: some are too ill-conditioned for their Gram matrix.
+fn tall_by_rows<T: Sample>(backend: Backend) {
+    for (m, n) in [(64, 8), (1100, 8), (421, 33), (2100, 40)] {
+        for kind in sweep::kinds(m) {
+            let what = format!("{kind:?} {m} x {n}");
+            let exponent = kind.exponent::<T>();
+            let a: Vec<T> = matrix::<T>(kind, m, n, 3).narrowed(exponent);
+            let rows = transposed(m, &a);
+            let (q, r) = by_rows(backend, 1, (m, n), &rows, &Spawned(3));
+            let (again, r_again) = by_rows(backend, 3, (m, n), &rows.repeat(3), &Spawned(2));
+            assert!(bits(&again) == bits(&q).repeat(3), "{what}");
+            assert!(bits(&r_again) == bits(&r).repeat(3), "{what}");
+            for (i, row) in r.chunks_exact(n).enumerate() {
+                assert!(row[..i].iter().all(|&x| x == T::ZERO), "{what}: below the diagonal");
+                assert!(row[i].im() == <T as Scalar>::Real::ZERO, "{what}: R's diagonal");
+            }
+            let q = Matrix::widened(m, &transposed(n, &q), 0);
+            let [r, a] = [(n, transposed(n, &r)), (m, a)]
+                .map(|(rows, x)| Matrix::<T::Wide>::widened(rows, &x, -exponent));
+            let residual = ratio::<T>(q.times(&r).minus(&a).norm(), m, a.norm(), -exponent);
+            let departure = departure::<T>(&q);
+            assert!(residual < LIMIT && departure < LIMIT, "{what}: {residual}, {departure}");
+            if kind == Kind::Random {
+                let factors = factor(backend, 1, m, n, &a.narrowed::<T>(exponent), &Serial).0;
+                for j in 0..n {
+                    let [x, y] = [r.at(j, j), T::widen(factors[j * (m + 1)], 0)].map(|x| x.re());
+                    assert!((x - y).abs() < 1e-4 * y.abs(), "{what}: {x} and {y} in column {j}");
+                }
+            }
+        }
+    }
+}
+
+/// A column that is real on the diagonal and zero below it keeps its sign, and one that is not finite
+/// spoils its own matrix.
+fn tall_and_without_a_tail<T: Sample>(backend: Backend) {
+    let (m, n) = (1030, 8);
+    let unit = |p: usize| p / n == p % n;
+    let diagonal: Vec<T> = (0..m * n)
+        .map(|p| if unit(p) { T::from_f64(2.0 - (p % 3) as f64) } else { T::ZERO })
+        .collect();
+    let mut a = diagonal.repeat(3);
+    a[m * n + 5 * n + 2] = T::nan();
+    let (q, r) = by_rows(backend, 3, (m, n), &a, &Serial);
+    for b in [0, 2] {
+        let q = &q[b * m * n..(b + 1) * m * n];
+        assert!((0..m * n).all(|p| q[p] == if unit(p) { T::ONE } else { T::ZERO }));
+        assert!(r[b * n * n..(b + 1) * n * n] == diagonal[..n * n]);
+    }
+    assert!(q[m * n..2 * m * n].iter().any(|&x| Scalar::is_nan(x)));
+    assert!(r[n * n..2 * n * n].iter().any(|&x| Scalar::is_nan(x)));
 }

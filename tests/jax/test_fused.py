@@ -205,6 +205,22 @@ def test_calls(name, calls):
         assert custom_calls(FUNCTIONS[name], o) == calls
 
 
+@pytest.mark.parametrize("dtype", [F32, C64])
+@pytest.mark.parametrize("shape", [(40, 30), (30, 40), (300, 20), (2, 1100, 8)])
+def test_qr_by_rows(shape, dtype):
+    rng = np.random.default_rng(7)
+    a = rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if dtype == C64 else 0)
+    a = jnp.asarray(a, dtype)
+    # Derivatives of Q with more columns than rows are not defined.
+    forward = (
+        jnp.linalg.qr if shape[-2] < shape[-1] else lambda a: jax.jvp(jnp.linalg.qr, (a,), (a * a,))
+    )
+    for ours, stock in both(jax.jit(forward), a):
+        assert_close(ours, stock, 4 * tolerance(dtype, 40))
+    with lapax.installed():
+        assert custom_calls(jnp.linalg.qr, a) == ["lapax.lapax_qr"]
+
+
 def test_eager_calls_compile_once(caplog):
     a = jnp.asarray(operands(F32, n=3, batch=(2,)).s)
     with lapax.installed(), jax.log_compiles():

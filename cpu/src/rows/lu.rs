@@ -205,7 +205,7 @@ fn factor<S: Simd, T: Scalar, const HIGH: usize>(
 
 /// Number `lane` of register pair `at`.
 #[inline(always)]
-fn number<S: Simd, T: Scalar>(tile: &[Reg<S, T::Lane<S>>], at: usize, lane: usize) -> T {
+pub(super) fn number<S: Simd, T: Scalar>(tile: &[Reg<S, T::Lane<S>>], at: usize, lane: usize) -> T {
     let lanes = T::Real::lanes::<S>();
     let numbers: &[T::Real] = bytemuck::cast_slice(tile);
     let parts = T::Lane::<S>::PARTS;

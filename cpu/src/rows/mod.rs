@@ -1,7 +1,9 @@
 //! One small matrix at a time, with registers that hold neighbours in a row.
 
+pub(crate) mod cholesky;
 pub(crate) mod lu;
 pub(crate) mod lu_solve;
+pub(crate) mod qr;
 pub(crate) mod substitution;
 #[cfg(feature = "testing")]
 pub(crate) mod tests;
@@ -121,6 +123,35 @@ impl Sides {
                 }
             }
         }
+    }
+}
+
+/// The numbers of a register's lanes: 0, 1, 2, …
+pub(crate) struct LaneNumbers<R>([R; MAX_LANES]);
+
+impl<R: LaneReal> LaneNumbers<R> {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        let mut numbers = [R::ZERO; MAX_LANES];
+        for lane in 1..MAX_LANES {
+            numbers[lane] = numbers[lane - 1] + R::ONE;
+        }
+        Self(numbers)
+    }
+
+    /// `x` behind lane `lane`, `head` in it, and `above` before it.
+    #[inline(always)]
+    pub(crate) fn behind<S: Simd, T: Scalar<Real = R>>(
+        &self,
+        simd: S,
+        lane: usize,
+        x: T::Lane<S>,
+        [head, above]: [T::Lane<S>; 2],
+    ) -> T::Lane<S> {
+        let lanes = <Vector<S, R> as Lane<S>>::read(simd, &self.0);
+        let lane = Vector::<S, R>::splat(simd, self.0[lane]);
+        let x = T::Lane::<S>::choose(lane.less(lanes), x, head);
+        T::Lane::<S>::choose(lanes.less(lane), above, x)
     }
 }
 

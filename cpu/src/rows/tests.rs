@@ -10,7 +10,7 @@ use crate::lanes::tests::{Level, close, random};
 use crate::lanes::{self, Order};
 use crate::{Diag, Real, Scalar, Trans, Uplo};
 
-for_each_scalar!(lu, systems, lu_systems);
+for_each_scalar!(lu, systems, lu_systems, cholesky, qr);
 
 /// Whole registers and ragged ones, tall and wide, up to the largest.
 const ORDERS: [(usize, usize); 9] =
@@ -196,6 +196,79 @@ fn lu_systems<T: Scalar>() {
                     x
                 };
                 alike(&run(true), &run(false), n, &format!("{n} {nrhs} {trans:?} {level:?}"));
+            }
+        }
+    }
+}
+
+/// Some matrices are not positive definite; one has a NaN.
+fn cholesky<T: Scalar>() {
+    let batch = 4;
+    for n in [9, 16, 17, 33, 64, 65, 100] {
+        let mut a = random::<T>(n * n * batch);
+        for (p, a) in a.iter_mut().enumerate() {
+            if p % (n * n) % (n + 1) == 0 {
+                let sign = if p / (n * n) == 2 && p % n == n / 2 { -2.0 } else { 2.0 };
+                *a = T::from_real(T::Real::from_f64(sign * n as f64));
+            }
+        }
+        a[3 * n * n + n * n - n] = T::from_real(T::Real::from_f64(f64::NAN));
+        for (mean, level) in
+            [false, true].into_iter().flat_map(|m| levels::<T>().map(move |l| (m, l)))
+        {
+            let run = |by_columns: bool| {
+                let mut l = vec![T::ONE; a.len()];
+                let operand = InOut { src: Some(&a[..]), dst: &mut l[..] };
+                let operands = (ItemsInOut::new("l", batch, &[n, n], operand).unwrap(),);
+                if by_columns {
+                    level.run::<T, _>(batch, operands, &super::cholesky::Factor { mean, n });
+                } else {
+                    level.run::<T, _>(batch, operands, &lanes::cholesky::FactorRows { mean, n });
+                }
+                l
+            };
+            let (found, expected) = (run(true), run(false));
+            alike(&found, &expected, n, &format!("{n}, mean {mean}, {level:?}"));
+            assert!(found[2 * n * n].is_nan() && !found[n * n].is_nan(), "{n}, mean {mean}");
+        }
+    }
+}
+
+/// Columns that are zero below the diagonal, one of them not real on it, and numbers whose squares vanish or
+/// overflow among others.
+fn qr<T: Scalar>() {
+    for (m, n) in [(9, 9), (16, 16), (33, 33), (64, 64), (65, 70), (9, 40), (64, 10), (100, 5)] {
+        let plain = random::<T>(m * n);
+        let mut diagonal = plain.clone();
+        diagonal.iter_mut().enumerate().for_each(|(p, x)| {
+            *x = if p / n > p % n { T::ZERO } else { *x };
+        });
+        let power = |e: f64| T::Real::from_f64(e);
+        let tiny = plain.iter().map(|x| x.scale(T::Real::SAFE_MIN)).collect::<Vec<_>>();
+        let huge = plain.iter().map(|x| x.scale(T::Real::MAX / power(1e4))).collect::<Vec<_>>();
+        let a = [plain, diagonal, tiny, huge].concat();
+        for (c, level) in [m.min(n), m].into_iter().flat_map(|c| levels::<T>().map(move |l| (c, l)))
+        {
+            let run = |by_columns: bool| {
+                let mut found = (vec![T::ONE; m * c * 4], vec![T::ONE; c * n * 4]);
+                let operands = (
+                    Items::new("a", 4, &[m, n], &a).unwrap(),
+                    ItemsMut::new("q", 4, &[m, c], &mut found.0).unwrap(),
+                    ItemsMut::new("r", 4, &[c, n], &mut found.1).unwrap(),
+                );
+                if by_columns {
+                    level.run::<T, _>(4, operands, &super::qr::Explicit { m, n, c });
+                } else {
+                    level.run::<T, _>(4, operands, &lanes::explicit_qr::Decompose { m, n, c });
+                }
+                found
+            };
+            let (found, expected) = (run(true), run(false));
+            for i in 0..4 {
+                let what = format!("{m}x{n}, {c} columns of Q, matrix {i}, {level:?}");
+                let (q, r) = (i * m * c..(i + 1) * m * c, i * c * n..(i + 1) * c * n);
+                close(&found.0[q.clone()], &expected.0[q], 10 * m.max(n), &what);
+                close(&found.1[r.clone()], &expected.1[r], 10 * m.max(n), &what);
             }
         }
     }
