@@ -79,6 +79,7 @@ pub mod triangular;
 pub mod tridiagonal;
 mod tridiagonal_eigen;
 mod tridiagonalize;
+mod twisted;
 mod two_stage;
 mod update;
 

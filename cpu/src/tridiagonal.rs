@@ -3,13 +3,17 @@
 //! Row i of A is dl[i], d[i], du[i] in columns i − 1, i, i + 1: dl[0] and du[m − 1] lie outside and
 //! are not read. Elimination with row interchanges gives U a second superdiagonal.
 
-use lapax_core::{Items, ItemsInOut, ItemsMut, Real, Scalar as _, for_each, index_fits_i32};
+use lapax_core::{
+    Items, ItemsInOut, ItemsMut, Real, Scalar as _, Serial, for_each, index_fits_i32,
+};
 use lapax_cpu_macros::per_scalar;
+use pulp::Arch;
 
 use crate::lanes::{self, for_each_group};
+use crate::outcome::Outcome;
 use crate::row_major;
 use crate::scalar::nanoseconds;
-use crate::{Error, InOut, Scalar, Threads};
+use crate::{Error, InOut, Scalar, Threads, twisted};
 
 /// The diagonals of a batch of tridiagonal matrices, overwritten by their elimination.
 #[derive(Debug)]
@@ -100,7 +104,8 @@ pub fn tridiagonal_solve<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    if nrhs == 0 || !lanes::pay(batch, m, LANES_ROWS) {
+    let in_lanes = nrhs > 0 && lanes::pay(batch, m, LANES_ROWS);
+    if !in_lanes && (nrhs != 1 || m < twisted::ROWS) {
         return row_major::tridiagonal_solve(gtsv, batch, (m, nrhs), [dl, d, du], b, x, threads);
     }
     let operands = (
@@ -110,6 +115,17 @@ pub fn tridiagonal_solve<T: Scalar>(
         Items::new("b", batch, &[m, nrhs], b)?,
         ItemsMut::new("x", batch, &[m, nrhs], x)?,
     );
+    if !in_lanes {
+        let (outcome, arch) = (Outcome::default(), Arch::new());
+        let time = nanoseconds::<T>(work(m, nrhs));
+        for_each(batch, operands, time, threads, Vec::new, |rows, (dl, d, du, b, x)| {
+            let a = [dl, d, du];
+            if !twisted::solve(a, b, x, rows, arch) {
+                outcome.take(row_major::tridiagonal_solve(gtsv, 1, (m, 1), a, b, x, &Serial));
+            }
+        });
+        return outcome.into_result();
+    }
     let kernel = lanes::tridiagonal::SolveRows { m, nrhs };
     for_each_group::<T, _>(batch, operands, lanes_work(m, nrhs), threads, &kernel);
     Ok(())

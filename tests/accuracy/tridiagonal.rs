@@ -7,7 +7,7 @@ use lapax_cpu::{InOut, Serial, Spawned, Threads};
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, matrix};
 use crate::matrix::{Matrix, ratio};
-use crate::ratios::compare;
+use crate::ratios::{LIMIT, compare};
 use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
 use crate::{for_each_backend, for_each_scalar};
@@ -18,6 +18,8 @@ for_each_backend!(
     nan_stays_in_its_matrix,
     same_bits_everywhere,
     aliased_or_not,
+    by_rows,
+    by_rows_singular_or_not_finite,
 );
 
 const COLUMNS: [usize; 4] = [0, 1, 2, 7];
@@ -238,6 +240,72 @@ fn aliased_or_not<T: Sample>(backend: Backend) {
     call!(backend, tridiagonal::gtsv(1, m, nrhs, diagonals, operand, infos, &Serial)).unwrap();
     assert_eq!(bits(&x), bits(&shared.x));
     assert_eq!(info, [0]);
+}
+
+/// X by rows; m is that of one system.
+fn rows_solved<T: Sample>(
+    backend: Backend,
+    batch: usize,
+    m: usize,
+    [dl, d, du]: &[Vec<T>; 3],
+    b: &[T],
+    threads: &dyn Threads,
+) -> Vec<T> {
+    let (mut x, nrhs) = (vec![T::nan(); b.len()], b.len() / (batch * m));
+    let a = [&dl[..], d, du];
+    call!(backend, tridiagonal::tridiagonal_solve(batch, m, nrhs, a, b, &mut x, threads)).unwrap();
+    x
+}
+
+/// Systems of one right-hand side are eliminated from both ends, long enough to meet in the middle, for odd
+/// and even orders.
+fn by_rows<T: Sample>(backend: Backend) {
+    for m in [1, 2, 7, 8, 9, 10, 33, 200] {
+        for (nrhs, kind) in
+            [1, 2].into_iter().flat_map(|nrhs| sweep::kinds(m).into_iter().map(move |k| (nrhs, k)))
+        {
+            let exponent = kind.exponent::<T>();
+            let a = diagonals::<T>(&matrix::<T>(kind, m, m, 1), exponent);
+            let b: Vec<T> = matrix::<T>(Kind::Random, m, nrhs, 2).narrowed(exponent);
+            let rows: Vec<T> = (0..m * nrhs).map(|p| b[p % nrhs * m + p / nrhs]).collect();
+            let x = rows_solved(backend, 1, m, &a, &rows, &Serial);
+            let many = rows_solved(backend, 3, m, &three(&a, 3), &rows.repeat(3), &Spawned(2));
+            let what = format!("{kind:?} {m} x {nrhs}");
+            assert!(bits(&many) == bits(&x).repeat(3), "{what}");
+            if !x.iter().all(|&x| Scalar::is_finite(x)) {
+                assert!(singular(kind), "{what}: not finite");
+                continue;
+            }
+            let x: Vec<T> = (0..m * nrhs).map(|p| x[p % m * nrhs + p / m]).collect();
+            let ratio = error_ratio(&a, &b, &x, exponent);
+            assert!(ratio < LIMIT, "{what}: {ratio}");
+        }
+    }
+}
+
+/// All of X is NaN where a pivot is zero, or where A or B has a NaN that reaches it.
+fn by_rows_singular_or_not_finite<T: Sample>(backend: Backend) {
+    for m in [8, 9, 40] {
+        for at in 0..m {
+            let mut a = [vec![T::ZERO; m], vec![T::ONE; m], vec![T::ZERO; m]];
+            let mut b = vec![T::ONE; m];
+            a[1][at] = T::ZERO;
+            let solve = |a: &_, b: &[T]| rows_solved(backend, 1, m, a, b, &Serial);
+            assert!(solve(&a, &b).iter().all(|&x| Scalar::is_nan(x)), "{m}, zero at {at}");
+            // Two rows that are swapped make it regular.
+            let other = if at > 0 { at - 1 } else { 1 };
+            let (low, high) = (at.min(other), at.max(other));
+            (a[0][high], a[1][low], a[1][high], a[2][low]) = (T::ONE, T::ZERO, T::ZERO, T::ONE);
+            b[low] = T::from_f64(2.0);
+            let expected: Vec<T> =
+                (0..m).map(|i| if i == high { T::from_f64(2.0) } else { T::ONE }).collect();
+            assert!(solve(&a, &b) == expected, "{m}, swapped {low} and {high}");
+            b[at] = T::nan();
+            assert!(solve(&a, &b).iter().any(|&x| Scalar::is_nan(x)), "{m}, NaN in row {at} of B");
+            a[1] = vec![T::nan(); m];
+            assert!(solve(&a, &b).iter().all(|&x| Scalar::is_nan(x)), "{m}, NaN in A");
+        }
+    }
 }
 
 #[test]
