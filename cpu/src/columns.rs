@@ -74,6 +74,30 @@ pub(crate) fn sub_columns<S: Simd, T: Scalar>(y: &mut [T], a: [T; TOGETHER], x: 
     }
 }
 
+/// y ← y − a·x for each column y and its factor a.
+#[inline(always)]
+pub(crate) fn sub_multiples<S: Simd, T: Scalar>(
+    y: [&mut [T]; TOGETHER],
+    a: [T; TOGETHER],
+    x: &[T],
+) {
+    let (parts, rest) = x.as_chunks::<PARTS>();
+    let mut wholes = y.map(|y| y[..x.len()].as_chunks_mut::<PARTS>());
+    for (i, x) in parts.iter().enumerate() {
+        for ((y, _), &a) in wholes.iter_mut().zip(&a) {
+            // In registers, whatever else the columns may overlap.
+            let mut part = y[i];
+            for (y, &x) in part.iter_mut().zip(x) {
+                *y = sub_mul::<S, T>(*y, a, x);
+            }
+            y[i] = part;
+        }
+    }
+    for ((_, y), &a) in wholes.iter_mut().zip(&a) {
+        sub_scaled::<S, T>(y, a, rest);
+    }
+}
+
 /// y ← y + A·x, for the rows from `row` on of columns of length `ld`.
 #[inline(always)]
 pub(crate) fn add_product<S: Simd, T: Scalar>(
@@ -172,12 +196,13 @@ pub(crate) fn reflect_columns<S: Simd, T: Scalar>(
         let mut four: [&mut [T]; TOGETHER] =
             std::array::from_fn(|_| &mut parts.next().unwrap_or_default()[rows.clone()]);
         let sums = dots::<S, T>(four.each_ref().map(|column| &column[1..]), tail);
-        // (vᴴ·x)ᴴ = xᴴ·v.
-        for (column, sum) in four.iter_mut().zip(sums) {
-            let factor = tau * (column[0] + sum.conj());
-            column[0] -= factor;
-            sub_scaled::<S, T>(&mut column[1..], factor, tail);
+        let mut factors = [T::ZERO; TOGETHER];
+        for ((column, sum), factor) in four.iter_mut().zip(sums).zip(&mut factors) {
+            // (vᴴ·x)ᴴ = xᴴ·v.
+            *factor = tau * (column[0] + sum.conj());
+            column[0] -= *factor;
         }
+        sub_multiples::<S, T>(four.map(|column| &mut column[1..]), factors, tail);
     }
     for column in fours.into_remainder().chunks_exact_mut(ld) {
         let Some((head, rest)) = column[rows.clone()].split_first_mut() else { return };

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use faer::{Accum, Conj, MatMut, MatRef};
-use lapax_core::{Real as _, Scalar as _};
+use lapax_core::{Real as _, Scalar as _, Serial};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::Scalar;
@@ -97,8 +97,8 @@ pub(crate) fn deflate<'a, T: Scalar>(
             }
             coupling =
                 spike * arch.dispatch(Restore { t: &mut *t, v: &mut *v, m, tail, tau: &mut *tau });
-            reduce(t, m, 0..kept, &mut tau[..m - 1], hessenberg, arch);
-            form_q(t, m, 0..kept, &tau[..m - 1], q, hessenberg, arch);
+            reduce(t, m, 0..kept, &mut tau[..m - 1], hessenberg, &Serial, arch);
+            form_q(t, m, 0..kept, &tau[..m - 1], q, hessenberg, &Serial, arch);
             let [left, right] =
                 [&*v, &*q].map(|x| (MatRef::from_column_major_slice(x, m, m), Conj::No));
             let out = MatMut::from_column_major_slice_mut(product, m, m);

@@ -5,7 +5,7 @@
 //! imaginary part first, and has conjugate vectors.
 
 use faer::{Accum, Conj, MatMut, MatRef};
-use lapax_core::{Items, ItemsMut, Scalar as _, for_each, index_fits_i32};
+use lapax_core::{Items, ItemsMut, Scalar as _, Serial, for_each, for_each_large, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
 use pulp::Arch;
 
@@ -15,6 +15,7 @@ use crate::lanes::eig::{Finish, Form, Results};
 use crate::lanes::{self, for_each_group};
 use crate::scalar::{is_single, nan, narrow, widen};
 use crate::schur::{self, Eigenvalues, LANES_ORDER, cost, eigenvalues, lanes_cost, schur_form};
+use crate::tiled_hessenberg::TILED_ORDER;
 use crate::{Error, Scalar, Threads, Vectors};
 
 /// The results of [`geev`].
@@ -68,13 +69,20 @@ pub fn geev<T: Scalar>(
         for_each(batch, operands, cost, threads, double, |scratch, (a, w, wi, vl, vr, info)| {
             info[0] = scratch.single(a, ([w, wi], [vl, vr]));
         });
+    } else if n >= TILED_ORDER {
+        for_each_large(batch, operands, threads, |(a, w, wi, vl, vr, info), threads| {
+            let [left, right] = wanted;
+            let vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
+            let scratch = &mut Scratch::new(n, any);
+            info[0] = decompose(a, [w, wi], vectors, scratch, threads, arch);
+        });
     } else {
         let scratch = || Scratch::new(n, any);
         let cost = cost::<T>(n);
         for_each(batch, operands, cost, threads, scratch, |scratch, (a, w, wi, vl, vr, info)| {
             let [left, right] = wanted;
             let vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
-            info[0] = decompose(a, [w, wi], vectors, scratch, arch);
+            info[0] = decompose(a, [w, wi], vectors, scratch, &Serial, arch);
         });
     }
     Ok(())
@@ -146,7 +154,7 @@ impl<T: Scalar> Finish<T, T::Double> for Double<T> {
         let vectors =
             [(Which::Left, self.wanted[0], &mut left[..]), (Which::Right, self.wanted[1], right)];
         let w = self.w.each_mut().map(|w| &mut w[..]);
-        let info = decompose(&self.a, w, vectors, &mut self.scratch, self.arch);
+        let info = decompose(&self.a, w, vectors, &mut self.scratch, &Serial, self.arch);
         self.round(results);
         info
     }
@@ -158,12 +166,13 @@ fn decompose<T: Scalar>(
     [w, wi]: [&mut [T]; 2],
     mut vectors: [(Which, bool, &mut [T::Complex]); 2],
     scratch: &mut Scratch<T>,
+    threads: &dyn Threads,
     arch: Arch,
 ) -> i32 {
     /// LAPACK's number of the argument A, as jaxlib reports it.
     const NOT_FINITE: i32 = -4;
     let failure = if a.iter().all(|x| x.is_finite()) {
-        let stop = factor(a, w.len(), w, wi, &mut vectors, scratch, arch).err();
+        let stop = factor(a, w.len(), w, wi, &mut vectors, scratch, threads, arch).err();
         stop.map(|stop| i32::try_from(stop).unwrap_or(i32::MAX))
     } else {
         Some(NOT_FINITE)
@@ -208,6 +217,7 @@ impl<T: Scalar> Scratch<T> {
 }
 
 /// Everything for one finite matrix. `Err(i)` where only the eigenvalues after the i-th were found.
+#[allow(clippy::too_many_arguments, reason = "a matrix, its results and what they take")]
 fn factor<T: Scalar>(
     a: &[T],
     n: usize,
@@ -215,6 +225,7 @@ fn factor<T: Scalar>(
     wi: &mut [T],
     vectors: &mut [(Which, bool, &mut [T::Complex]); 2],
     scratch: &mut Scratch<T>,
+    threads: &dyn Threads,
     arch: Arch,
 ) -> Result<(), usize> {
     if n == 0 {
@@ -227,7 +238,7 @@ fn factor<T: Scalar>(
     schur.balance.permute(t, n);
     schur.balance.scale(t, n);
     let q = if any { Some(&mut z[..]) } else { None };
-    schur_form(t, n, q, any, schur, arch)?;
+    schur_form(t, n, q, any, schur, threads, arch)?;
     eigenvalues(t, n, w, wi);
     scaling.undo(w);
     scaling.undo(wi);
@@ -340,7 +351,8 @@ pub(crate) mod tests {
             let vectors = [(Which::Left, false, &mut left[..]), (Which::Right, true, right)];
             let mut scratch = Scratch::new(n, true);
             scratch.schur.multishift.patience = patience;
-            let info = decompose(&a, [&mut w, &mut wi], vectors, &mut scratch, Arch::new());
+            let info =
+                decompose(&a, [&mut w, &mut wi], vectors, &mut scratch, &Serial, Arch::new());
             (info, w, v)
         };
         let (info, w, [left, right]) = found(Patience { many: 0, two: 0 });

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use faer::{Accum, Conj, MatMut, MatRef};
-use lapax_core::{ItemsInOut, ItemsMut, for_each};
+use lapax_core::{ItemsInOut, ItemsMut, Serial, for_each, for_each_large};
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
@@ -17,10 +17,12 @@ use crate::householder::{BlockScratch, Factor, dot, reflector};
 use crate::lanes::{self, for_each_group};
 use crate::scalar::{nan, nanoseconds};
 use crate::simd::sub_scaled;
+use crate::tiled_hessenberg::{TILED_ORDER, reduce_tiled};
+use crate::tiled_qr::generate_tiled;
 use crate::{Error, InOut, Scalar, Threads};
 
 /// The number of columns that are reduced between two updates of the rest.
-const PANEL: usize = 32;
+pub(crate) const PANEL: usize = 32;
 /// The order up to which columns are reduced one by one.
 const UNBLOCKED: usize = 96;
 /// The order up to which a batch goes through lanes.
@@ -60,24 +62,27 @@ pub fn gehrd<T: Scalar>(
         for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
         return Ok(());
     }
-    let arch = Arch::new();
-    let scratch = || Scratch::new(n);
-    for_each(
-        batch,
-        operands,
-        nanoseconds::<T>(products),
-        threads,
-        scratch,
-        |scratch, (a, tau, info)| {
+    let (active, arch) = (low - 1..high, Arch::new());
+    let one = |a: &mut [T], tau: &mut [T], scratch: &mut Scratch<T>, threads: &dyn Threads| {
+        if a.iter().all(|x| x.is_finite()) {
+            reduce(a, n, active.clone(), tau, scratch, threads, arch);
+        } else {
+            a.fill(nan());
+            tau.fill(nan());
+        }
+    };
+    if active.len() >= TILED_ORDER {
+        for_each_large(batch, operands, threads, |(a, tau, info), threads| {
+            one(a, tau, &mut Scratch::new(n), threads);
             info[0] = 0;
-            if a.iter().all(|x| x.is_finite()) {
-                reduce(a, n, low - 1..high, tau, scratch, arch);
-            } else {
-                a.fill(nan());
-                tau.fill(nan());
-            }
-        },
-    );
+        });
+        return Ok(());
+    }
+    let (time, scratch) = (nanoseconds::<T>(products), || Scratch::new(n));
+    for_each(batch, operands, time, threads, scratch, |scratch, (a, tau, info)| {
+        one(a, tau, scratch, &Serial);
+        info[0] = 0;
+    });
     Ok(())
 }
 
@@ -129,9 +134,26 @@ pub(crate) fn reduce<T: Scalar>(
     active: Range<usize>,
     tau: &mut [T],
     scratch: &mut Scratch<T>,
+    threads: &dyn Threads,
     arch: Arch,
 ) {
     tau.fill(T::ZERO);
+    if active.len() >= TILED_ORDER {
+        reduce_tiled(a, n, active, tau, scratch, threads, arch);
+    } else {
+        reduce_rest(a, n, active, tau, scratch, arch);
+    }
+}
+
+/// The same where the rows and columns before the active ones may be reduced already.
+pub(crate) fn reduce_rest<T: Scalar>(
+    a: &mut [T],
+    n: usize,
+    active: Range<usize>,
+    tau: &mut [T],
+    scratch: &mut Scratch<T>,
+    arch: Arch,
+) {
     let Range { start: mut first, end } = active;
     while n > UNBLOCKED && end - first > UNBLOCKED {
         panel(a, n, first..end, &mut tau[first..first + PANEL], scratch, arch);
@@ -141,17 +163,69 @@ pub(crate) fn reduce<T: Scalar>(
 }
 
 /// A part of a column-major matrix with n rows.
-fn part<T>(a: &[T], n: usize, rows: Range<usize>, cols: Range<usize>) -> MatRef<'_, T> {
+pub(crate) fn part<T>(a: &[T], n: usize, rows: Range<usize>, cols: Range<usize>) -> MatRef<'_, T> {
     let width = cols.len();
     let a = MatRef::from_column_major_slice(&a[cols.start * n..cols.end * n], n, width);
     a.subrows(rows.start, rows.len())
 }
 
 /// A part of a column-major matrix with n rows.
-fn part_mut<T>(a: &mut [T], n: usize, rows: Range<usize>, cols: Range<usize>) -> MatMut<'_, T> {
+pub(crate) fn part_mut<T>(
+    a: &mut [T],
+    n: usize,
+    rows: Range<usize>,
+    cols: Range<usize>,
+) -> MatMut<'_, T> {
     let width = cols.len();
     let a = MatMut::from_column_major_slice_mut(&mut a[cols.start * n..cols.end * n], n, width);
     a.subrows_mut(rows.start, rows.len())
+}
+
+/// The reflectors of a panel so far, as I − V·T·Vᴴ, and Y = A·V·T. V and Y have the rows below the first
+/// active one, V with its ones and zeros.
+pub(crate) struct Aggregate<'a, T> {
+    pub(crate) rows: usize,
+    pub(crate) v: &'a mut [T],
+    pub(crate) y: &'a mut [T],
+    /// [`PANEL`] × [`PANEL`].
+    pub(crate) t: &'a mut [T],
+    /// Room for two columns of T.
+    pub(crate) sums: &'a mut [T],
+}
+
+impl<T: Scalar> Aggregate<'_, T> {
+    /// Brings column j of the panel up to date, its rows being `x`, and finds its reflector: column j of V.
+    pub(crate) fn reflect(&mut self, j: usize, x: &mut [T], tau: &mut T, arch: Arch) {
+        let Self { rows, v, y, t, sums } = self;
+        let (v, new) = v.split_at_mut(j * *rows);
+        let (y, new) = (&y[..j * *rows], &mut new[..*rows]);
+        arch.dispatch(Step { v, y, t, sums, x, new, tau });
+    }
+
+    /// Column j of Y, tau·(A·v − Y·(Vᴴ·v)) of which the first term is there, and of T, −tau·T·(Vᴴ·v) above
+    /// tau.
+    pub(crate) fn complete(&mut self, j: usize, tau: T) {
+        let Self { rows, v, y, t, sums } = self;
+        let rows = *rows;
+        let (known_v, v) = v.split_at(j * rows);
+        let (known_y, y) = y.split_at_mut(j * rows);
+        let (inner, factors) = sums.split_at_mut(PANEL);
+        let mut inner = MatMut::from_column_major_slice_mut(&mut inner[..j], j, 1);
+        let mut factors = MatMut::from_column_major_slice_mut(&mut factors[..j], j, 1);
+        let known_v = MatRef::from_column_major_slice(known_v, rows, j);
+        let known_y = MatRef::from_column_major_slice(known_y, rows, j);
+        let known_t = MatRef::from_column_major_slice_with_stride(&t[..j * PANEL], j, j, PANEL);
+        let v = (MatRef::from_column_major_slice(&v[..rows], rows, 1), Conj::No);
+        T::product(inner.as_mut(), Accum::Replace, (known_v.transpose(), Conj::Yes), v, T::ONE);
+        let inner = (inner.as_ref(), Conj::No);
+        let y = MatMut::from_column_major_slice_mut(&mut y[..rows], rows, 1);
+        T::product(y, Accum::Add, (known_y, Conj::No), inner, -tau);
+        T::product(factors.as_mut(), Accum::Replace, (known_t, Conj::No), inner, -tau);
+        for i in 0..j {
+            t[i + j * PANEL] = factors[(i, 0)];
+        }
+        t[j + j * PANEL] = tau;
+    }
 }
 
 /// Reduces the first [`PANEL`] columns of the active ones, and updates all of A for it.
@@ -166,45 +240,21 @@ fn panel<T: Scalar>(
     let Scratch { v, y, t, sums, block } = scratch;
     let (first, end) = (active.start, active.end);
     let (next, rows) = (first + PANEL, end - first - 1);
-    // V and Y have the rows below the first active one; what is above of Y comes last.
+    // What is above of Y comes last.
     let (v, y) = (&mut v[..rows * PANEL], &mut y[..rows * PANEL]);
     v.fill(T::ZERO);
     t.fill(T::ZERO);
-    for j in 0..PANEL {
+    for (j, tau) in tau.iter_mut().enumerate().take(PANEL) {
         let column = first + j;
-        let (known_v, v_rest) = v.split_at_mut(j * rows);
-        let (known_y, y_rest) = y.split_at_mut(j * rows);
-        let (v_column, y_column) = (&mut v_rest[..rows], &mut y_rest[..rows]);
-        let x = &mut a[column * n + first + 1..column * n + end];
-        let tau = &mut tau[j];
-        arch.dispatch(Step { v: known_v, y: known_y, t, sums, x, new: v_column, tau });
-
-        // Y's column is tau·(A·v − Y·(Vᴴ·v)), and T's is −tau·T·(Vᴴ·v) above tau.
-        let v_column = MatRef::from_column_major_slice(v_column, rows, 1);
-        let mut y_column = MatMut::from_column_major_slice_mut(y_column, rows, 1);
-        let (others, tail) =
-            (part(a, n, first + 1..end, column + 1..end), v_column.subrows(j, rows - j));
-        let (tail, whole) = ((tail, Conj::No), (v_column, Conj::No));
-        T::product(y_column.as_mut(), Accum::Replace, (others, Conj::No), tail, *tau);
-        let (inner, factors) = sums.split_at_mut(PANEL);
-        let mut inner = MatMut::from_column_major_slice_mut(&mut inner[..j], j, 1);
-        let mut factors = MatMut::from_column_major_slice_mut(&mut factors[..j], j, 1);
-        let known_v = MatRef::from_column_major_slice(known_v, rows, j);
-        let known_y = MatRef::from_column_major_slice(known_y, rows, j);
-        let known_t = MatRef::from_column_major_slice_with_stride(&t[..j * PANEL], j, j, PANEL);
-        T::product(inner.as_mut(), Accum::Replace, (known_v.transpose(), Conj::Yes), whole, T::ONE);
-        T::product(y_column, Accum::Add, (known_y, Conj::No), (inner.as_ref(), Conj::No), -*tau);
-        T::product(
-            factors.as_mut(),
-            Accum::Replace,
-            (known_t, Conj::No),
-            (inner.as_ref(), Conj::No),
-            -*tau,
-        );
-        for i in 0..j {
-            t[i + j * PANEL] = factors[(i, 0)];
-        }
-        t[j + j * PANEL] = *tau;
+        let mut aggregate = Aggregate { rows, v: &mut *v, y: &mut *y, t, sums };
+        aggregate.reflect(j, &mut a[column * n + first + 1..column * n + end], tau, arch);
+        let tail = MatRef::from_column_major_slice(&aggregate.v[j * rows..(j + 1) * rows], rows, 1);
+        let tail = (tail.subrows(j, rows - j), Conj::No);
+        let others = (part(a, n, first + 1..end, column + 1..end), Conj::No);
+        let product = &mut aggregate.y[j * rows..(j + 1) * rows];
+        let product = MatMut::from_column_major_slice_mut(product, rows, 1);
+        T::product(product, Accum::Replace, others, tail, *tau);
+        aggregate.complete(j, *tau);
     }
 
     // A ← A − Y·Vᴴ to the right of the panel, where V's last row in the panel is its first here.
@@ -267,6 +317,7 @@ impl<T: Scalar> WithSimd for Step<'_, T> {
 }
 
 /// Q of a reduction, from what [`reduce`] left in `a` and `tau`.
+#[allow(clippy::too_many_arguments, reason = "a reduction, its result and what that takes")]
 pub(crate) fn form_q<T: Scalar>(
     a: &[T],
     n: usize,
@@ -274,6 +325,7 @@ pub(crate) fn form_q<T: Scalar>(
     tau: &[T],
     q: &mut [T],
     scratch: &mut Scratch<T>,
+    threads: &dyn Threads,
     arch: Arch,
 ) {
     q.fill(T::ZERO);
@@ -283,6 +335,17 @@ pub(crate) fn form_q<T: Scalar>(
     }
     let Range { start, end } = active;
     let count = (end - start).saturating_sub(1);
+    if end - start >= TILED_ORDER {
+        let mut active = vec![T::ZERO; count * count];
+        for (to, column) in active.chunks_exact_mut(count).zip(a[start * n..].chunks_exact(n)) {
+            to.copy_from_slice(&column[start + 1..end]);
+        }
+        generate_tiled(&mut active, count, &tau[start..start + count], threads);
+        for (from, column) in active.chunks_exact(count).zip(q[(start + 1) * n..].chunks_mut(n)) {
+            column[start + 1..end].copy_from_slice(from);
+        }
+        return;
+    }
     for first in (start..start + count).step_by(PANEL).rev() {
         let last = (first + PANEL).min(start + count);
         let reflectors = part(a, n, first + 1..end, first..last);

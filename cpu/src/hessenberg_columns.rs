@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
-use crate::columns::{add_product, reflect_columns};
+use crate::columns::{TOGETHER, add_product, reflect_columns, sub_multiples};
 use crate::householder::reflector;
 use crate::simd::sub_scaled;
 
@@ -37,17 +37,19 @@ impl<T: Scalar> WithSimd for Reduce<'_, T> {
             }
             // A ← A·H, with sums = A·v.
             let sums = &mut sums[..end];
-            let mut columns = right.chunks_exact(n);
-            if let Some(column) = columns.next() {
-                sums.copy_from_slice(&column[..end]);
-            }
+            sums.copy_from_slice(&right[..end]);
             add_product::<S, T>(sums, &right[n..], n, 0, tail);
-            let mut columns = right.chunks_exact_mut(n);
-            if let Some(column) = columns.next() {
-                sub_scaled::<S, T>(&mut column[..end], reflector.tau, sums);
+            let (first, others) = right.split_at_mut(n);
+            sub_scaled::<S, T>(&mut first[..end], reflector.tau, sums);
+            let (fours, rest) = tail.as_chunks::<TOGETHER>();
+            let mut columns = others.chunks_exact_mut(n).map(|column| &mut column[..end]);
+            for four in fours {
+                let together = std::array::from_fn(|_| columns.next().unwrap_or_default());
+                let factors = four.map(|v| reflector.tau * v.conj());
+                sub_multiples::<S, T>(together, factors, sums);
             }
-            for (column, &v) in columns.zip(&*tail) {
-                sub_scaled::<S, T>(&mut column[..end], reflector.tau * v.conj(), sums);
+            for (column, &v) in columns.zip(rest) {
+                sub_scaled::<S, T>(column, reflector.tau * v.conj(), sums);
             }
             // A ← Hᴴ·A.
             reflect_columns::<S, T>(reflector.tau.conj(), tail, right, n, k + 1);

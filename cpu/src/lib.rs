@@ -69,6 +69,7 @@ mod substitution;
 pub mod svd;
 mod tall_svd;
 mod tiled_cholesky;
+mod tiled_hessenberg;
 mod tiled_lu;
 mod tiled_qr;
 #[cfg(feature = "testing")]

@@ -4,7 +4,9 @@
 //! form: equal diagonal elements, off-diagonal ones of opposite sign, so that the pair is the
 //! diagonal element ± i·√|b|·√|c|.
 
-use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each, index_fits_i32};
+use lapax_core::{
+    ItemsInOut, ItemsMut, Real as _, Scalar as _, Serial, for_each, for_each_large, index_fits_i32,
+};
 use lapax_cpu_macros::per_scalar;
 use pulp::Arch;
 
@@ -15,6 +17,7 @@ use crate::lanes::schur::Finish;
 use crate::lanes::{self, for_each_group};
 use crate::multishift;
 use crate::scalar::{is_single, nan, nanoseconds, narrow, widen};
+use crate::tiled_hessenberg::TILED_ORDER;
 use crate::{Error, InOut, Scalar, Threads, Vectors};
 
 /// The order up to which a matrix in single precision is decomposed in double precision, so that
@@ -106,6 +109,11 @@ pub fn gees<T: Scalar>(
                 (sdim[0], info[0]) = (0, scratch.decompose(vectors, [t, z, w, wi], arch));
             },
         );
+    } else if n >= TILED_ORDER {
+        for_each_large(batch, operands, threads, |(t, z, w, wi, sdim, info), threads| {
+            let (results, scratch) = ([t, z, w, wi], &mut Scratch::new(n));
+            (sdim[0], info[0]) = (0, decompose(vectors, results, scratch, threads, arch));
+        });
     } else {
         for_each(
             batch,
@@ -114,7 +122,8 @@ pub fn gees<T: Scalar>(
             threads,
             || Scratch::new(n),
             |scratch, (t, z, w, wi, sdim, info)| {
-                (sdim[0], info[0]) = (0, decompose(vectors, [t, z, w, wi], scratch, arch));
+                let results = [t, z, w, wi];
+                (sdim[0], info[0]) = (0, decompose(vectors, results, scratch, &Serial, arch));
             },
         );
     }
@@ -149,7 +158,7 @@ impl<T: Scalar> Double<T> {
         let n = w.len();
         widen(&mut self.results[0], t);
         let results = self.results.each_mut().map(|x| &mut x[..]);
-        let info = decompose(vectors, results, &mut self.scratch, arch);
+        let info = decompose(vectors, results, &mut self.scratch, &Serial, arch);
         let [double_t, double_z, double_w, double_wi] = &self.results;
         narrow(t, double_t);
         narrow(z, double_z);
@@ -191,6 +200,7 @@ fn decompose<T: Scalar>(
     vectors: Vectors,
     [t, z, w, wi]: [&mut [T]; 4],
     scratch: &mut Scratch<T>,
+    threads: &dyn Threads,
     arch: Arch,
 ) -> i32 {
     let n = w.len();
@@ -200,7 +210,7 @@ fn decompose<T: Scalar>(
     }
     let finite = t.iter().all(|x| x.is_finite());
     let q = if vectors == Vectors::Wanted { Some(&mut *z) } else { None };
-    let stop = if finite { factor(t, n, q, scratch, arch).err() } else { Some(0) };
+    let stop = if finite { factor(t, n, q, scratch, threads, arch).err() } else { Some(0) };
     let Some(stop) = stop else {
         eigenvalues(t, n, w, wi);
         return 0;
@@ -248,11 +258,12 @@ fn factor<T: Scalar>(
     n: usize,
     mut z: Option<&mut [T]>,
     scratch: &mut Scratch<T>,
+    threads: &dyn Threads,
     arch: Arch,
 ) -> Result<(), usize> {
     let scaling = Scaling::apply(a);
     scratch.balance.permute(a, n);
-    schur_form(a, n, z.as_deref_mut(), true, scratch, arch)?;
+    schur_form(a, n, z.as_deref_mut(), true, scratch, threads, arch)?;
     if let Some(z) = z.as_deref_mut() {
         scratch.balance.undo_right(z, n);
     }
@@ -278,13 +289,14 @@ pub(crate) fn schur_form<T: Scalar>(
     mut z: Option<&mut [T]>,
     schur: bool,
     scratch: &mut Scratch<T>,
+    threads: &dyn Threads,
     arch: Arch,
 ) -> Result<(), usize> {
     let Scratch { balance, tau, hessenberg, multishift } = scratch;
     let active = balance.active.clone();
-    reduce(a, n, active.clone(), tau, hessenberg, arch);
+    reduce(a, n, active.clone(), tau, hessenberg, threads, arch);
     if let Some(z) = z.as_deref_mut() {
-        form_q(a, n, active.clone(), tau, z, hessenberg, arch);
+        form_q(a, n, active.clone(), tau, z, hessenberg, threads, arch);
     }
     for (j, column) in a.chunks_exact_mut(n).enumerate() {
         column[(j + 2).min(n)..].fill(T::ZERO);
@@ -333,7 +345,7 @@ pub(crate) mod tests {
         let mut scratch = Scratch::new(n);
         scratch.multishift.patience = patience;
         let results = [&mut t, &mut z, &mut w, &mut wi].map(|x| &mut x[..]);
-        let info = decompose(Vectors::Wanted, results, &mut scratch, Arch::new());
+        let info = decompose(Vectors::Wanted, results, &mut scratch, &Serial, Arch::new());
         if info > 0 {
             assert!([t, z, w, wi].iter().flatten().all(|x| x.is_nan()), "info and NaN");
             return (info, 0.0);

@@ -9,13 +9,21 @@ use pulp::Arch;
 use crate::householder::Factor;
 use crate::lanes::tests::{close, random};
 use crate::reflectors::Reflectors;
+use crate::tiled_hessenberg::reduce_tiled;
 use crate::tiled_tridiagonal::tridiagonalize_tiled;
 use crate::{
-    Diag, Real, Scalar, Uplo, cholesky, lu, reflectors, tiled_cholesky, tiled_lu, tiled_qr,
-    tridiagonalize,
+    Diag, Real, Scalar, Uplo, cholesky, hessenberg, lu, reflectors, tiled_cholesky, tiled_lu,
+    tiled_qr, tridiagonalize,
 };
 
-for_each_scalar!(lu_factors, cholesky_factors, qr_factors, triangular, tridiagonal);
+for_each_scalar!(
+    lu_factors,
+    cholesky_factors,
+    qr_factors,
+    triangular,
+    tridiagonal,
+    hessenberg_form,
+);
 
 /// The same result for each number of threads.
 pub(crate) fn on_threads<R: PartialEq + std::fmt::Debug>(
@@ -229,22 +237,55 @@ fn tridiagonal<T: Scalar>() {
                 product[(j + 1) * n + j] = T::from_real(e[j]);
             }
         }
-        for j in (0..n - 1).rev() {
-            let mut v = x[j * n + j + 1..(j + 1) * n].to_vec();
-            v[0] = T::ONE;
-            for _ in 0..2 {
-                for column in product.chunks_exact_mut(n) {
-                    let rows = &mut column[j + 1..];
-                    let sum = rows.iter().zip(&v).fold(T::ZERO, |sum, (&x, &v)| sum + v.conj() * x);
-                    rows.iter_mut().zip(&v).for_each(|(x, &v)| *x -= tau[j] * sum * v);
-                }
-                // H·(H·P)ᴴ = H·Pᴴ·Hᴴ, and P is Hermitian.
-                product = transposed(&product, n, n).into_iter().map(|x| x.conj()).collect();
-            }
-        }
+        apply_both_sides(&mut product, &x, &tau);
         for j in 0..n {
             close(&product[j * n + j..(j + 1) * n], &a[j * n + j..(j + 1) * n], 100 * n, &what);
             assert_eq!(x[j * n..j * n + j], a[j * n..j * n + j], "{what}: the other triangle");
         }
+    }
+}
+
+/// P ← Q·P·Qᴴ for the reflectors below the first subdiagonal of `a`, the last one first.
+fn apply_both_sides<T: Scalar>(product: &mut Vec<T>, a: &[T], tau: &[T]) {
+    let n = tau.len() + 1;
+    for (j, &tau) in tau.iter().enumerate().rev() {
+        let mut v = a[j * n + j + 1..(j + 1) * n].to_vec();
+        v[0] = T::ONE;
+        for _ in 0..2 {
+            for column in product.chunks_exact_mut(n) {
+                let rows = &mut column[j + 1..];
+                let sum = rows.iter().zip(&v).fold(T::ZERO, |sum, (&x, &v)| sum + v.conj() * x);
+                rows.iter_mut().zip(&v).for_each(|(x, &v)| *x -= tau * sum * v);
+            }
+            // H·(H·P)ᴴ is (H·P·Hᴴ)ᴴ.
+            *product = transposed(product, n, n).into_iter().map(|x| x.conj()).collect();
+        }
+    }
+}
+
+/// No panel for several threads, one, and some, in one strip of columns and in several; rows and columns
+/// around the active ones.
+fn hessenberg_form<T: Scalar>() {
+    let arch = Arch::new();
+    for (n, active) in
+        [(1, 0..1), (100, 0..100), (224, 0..224), (300, 7..260), (280, 40..280), (420, 0..420)]
+    {
+        let mut a = random::<T>(n * n);
+        let outside = |p: usize| {
+            let (i, j) = (p % n, p / n);
+            i > j && (j < active.start || i >= active.end)
+        };
+        (0..n * n).filter(|&p| outside(p)).for_each(|p| a[p] = T::ZERO);
+        let what = format!("{active:?} of {n}");
+        let (x, tau) = on_threads(&what, |threads| {
+            let (mut x, mut tau) = (a.clone(), vec![T::ZERO; n - 1]);
+            let mut scratch = hessenberg::Scratch::new(n);
+            reduce_tiled(&mut x, n, active.clone(), &mut tau, &mut scratch, threads, arch);
+            (x, tau)
+        });
+        let mut product: Vec<T> =
+            (0..n * n).map(|p| if p % n > p / n + 1 { T::ZERO } else { x[p] }).collect();
+        apply_both_sides(&mut product, &x, &tau);
+        close(&product, &a, 100 * n, &what);
     }
 }
