@@ -15,6 +15,7 @@ use pulp::{Arch, Simd, WithSimd};
 use crate::hessenberg_columns::{FormQ, Reduce};
 use crate::householder::{BlockScratch, Factor, dot, reflector};
 use crate::lanes::{self, for_each_group};
+use crate::rows;
 use crate::scalar::{nan, nanoseconds};
 use crate::simd::sub_scaled;
 use crate::tiled_hessenberg::{TILED_ORDER, reduce_tiled};
@@ -100,7 +101,7 @@ pub(crate) fn active_range(n: usize, low: usize, high: usize) -> Result<(), Erro
 
 /// What a reduction reuses.
 #[derive(Debug)]
-pub(crate) struct Scratch<T> {
+pub(crate) struct Scratch<T: Scalar> {
     /// The reflectors of a panel, with their ones and zeros: n × [`PANEL`].
     v: Vec<T>,
     /// A·V·T: n × [`PANEL`].
@@ -110,6 +111,8 @@ pub(crate) struct Scratch<T> {
     /// What a product with a panel passes through.
     sums: Vec<T>,
     block: BlockScratch<T>,
+    /// Where registers serve.
+    rows: Option<rows::hessenberg::Scratch<T::Real>>,
 }
 
 impl<T: Scalar> Scratch<T> {
@@ -123,6 +126,8 @@ impl<T: Scalar> Scratch<T> {
             t: zeros(width * width),
             sums: zeros(2 * width),
             block: BlockScratch::new(n, width, n),
+            rows: rows::hessenberg::pay::<T>(n)
+                .then(|| rows::hessenberg::Scratch::new::<T>(n, lanes::width::<T>())),
         }
     }
 }
@@ -155,9 +160,15 @@ pub(crate) fn reduce_rest<T: Scalar>(
     arch: Arch,
 ) {
     let Range { start: mut first, end } = active;
-    while n > UNBLOCKED && end - first > UNBLOCKED {
+    let by_registers = scratch.rows.is_some() && end == n;
+    let unblocked = if by_registers { rows::hessenberg::columns(n) } else { UNBLOCKED };
+    while end - first > unblocked {
         panel(a, n, first..end, &mut tau[first..first + PANEL], scratch, arch);
         first += PANEL;
+    }
+    if let Some(scratch) = scratch.rows.as_mut().filter(|_| by_registers) {
+        arch.dispatch(rows::hessenberg::Reduce { a, n, start: first, tau, scratch });
+        return;
     }
     arch.dispatch(Reduce { a, n, active: first..end, tau, sums: &mut scratch.y });
 }
@@ -237,7 +248,7 @@ fn panel<T: Scalar>(
     scratch: &mut Scratch<T>,
     arch: Arch,
 ) {
-    let Scratch { v, y, t, sums, block } = scratch;
+    let Scratch { v, y, t, sums, block, .. } = scratch;
     let (first, end) = (active.start, active.end);
     let (next, rows) = (first + PANEL, end - first - 1);
     // What is above of Y comes last.

@@ -246,7 +246,7 @@ fn tridiagonal<T: Scalar>() {
 }
 
 /// P ← Q·P·Qᴴ for the reflectors below the first subdiagonal of `a`, the last one first.
-fn apply_both_sides<T: Scalar>(product: &mut Vec<T>, a: &[T], tau: &[T]) {
+pub(crate) fn apply_both_sides<T: Scalar>(product: &mut Vec<T>, a: &[T], tau: &[T]) {
     let n = tau.len() + 1;
     for (j, &tau) in tau.iter().enumerate().rev() {
         let mut v = a[j * n + j + 1..(j + 1) * n].to_vec();

@@ -49,14 +49,7 @@ impl Level {
 
     /// The numbers in a register.
     pub(crate) fn lanes<T: Scalar>(self) -> usize {
-        let lanes = Lanes(std::marker::PhantomData::<T>);
-        match self {
-            Self::Scalar => Simd::vectorize(pulp::Scalar::new(), lanes),
-            #[cfg(target_arch = "x86_64")]
-            Self::V3(simd) => Simd::vectorize(simd, lanes),
-            #[cfg(target_arch = "x86_64")]
-            Self::V4(simd) => Simd::vectorize(simd, lanes),
-        }
+        self.dispatch(Lanes(std::marker::PhantomData::<T>))
     }
 
     pub(crate) fn run<T: Scalar, B: Batched>(
@@ -65,13 +58,16 @@ impl Level {
         part: B,
         kernel: &impl Kernel<T, B>,
     ) {
-        let walk = Walk { kernel, part, items, scalar: std::marker::PhantomData::<T> };
+        self.dispatch(Walk { kernel, part, items, scalar: std::marker::PhantomData::<T> });
+    }
+
+    pub(crate) fn dispatch<W: WithSimd>(self, job: W) -> W::Output {
         match self {
-            Self::Scalar => Simd::vectorize(pulp::Scalar::new(), walk),
+            Self::Scalar => Simd::vectorize(pulp::Scalar::new(), job),
             #[cfg(target_arch = "x86_64")]
-            Self::V3(simd) => Simd::vectorize(simd, walk),
+            Self::V3(simd) => Simd::vectorize(simd, job),
             #[cfg(target_arch = "x86_64")]
-            Self::V4(simd) => Simd::vectorize(simd, walk),
+            Self::V4(simd) => Simd::vectorize(simd, job),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! One small matrix at a time, with registers that hold neighbours in a row.
 
 pub(crate) mod cholesky;
+pub(crate) mod hessenberg;
 pub(crate) mod lu;
 pub(crate) mod lu_solve;
 pub(crate) mod qr;
+mod reflectors;
 pub(crate) mod substitution;
 #[cfg(feature = "testing")]
 pub(crate) mod tests;

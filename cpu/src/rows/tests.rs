@@ -8,9 +8,10 @@ use super::LANES;
 use crate::lanes::lu::Output;
 use crate::lanes::tests::{Level, close, random};
 use crate::lanes::{self, Order};
+use crate::tiled_tests::apply_both_sides;
 use crate::{Diag, Real, Scalar, Trans, Uplo};
 
-for_each_scalar!(lu, systems, lu_systems, cholesky, qr);
+for_each_scalar!(lu, systems, lu_systems, cholesky, qr, hessenberg);
 
 /// Whole registers and ragged ones, tall and wide, up to the largest.
 const ORDERS: [(usize, usize); 9] =
@@ -269,6 +270,41 @@ fn qr<T: Scalar>() {
                 let (q, r) = (i * m * c..(i + 1) * m * c, i * c * n..(i + 1) * c * n);
                 close(&found.0[q.clone()], &expected.0[q], 10 * m.max(n), &what);
                 close(&found.1[r.clone()], &expected.1[r], 10 * m.max(n), &what);
+            }
+        }
+    }
+}
+
+/// From the first column and from a later one; a column that is zero below its head, and numbers whose squares
+/// vanish or overflow among others.
+fn hessenberg<T: Scalar>() {
+    for (n, start) in [(9, 0), (16, 0), (33, 0), (64, 0), (65, 20), (100, 3)] {
+        let mut plain = random::<T>(n * n);
+        (0..start * n).filter(|p| p % n > p / n + 1).for_each(|p| plain[p] = T::ZERO);
+        let mut reduced = plain.clone();
+        let column = n / 2 * n..(n / 2 + 1) * n;
+        reduced[column].iter_mut().skip(n / 2 + 2).for_each(|x| *x = T::ZERO);
+        let power = |e: f64| T::Real::from_f64(e);
+        let tiny = plain.iter().map(|x| x.scale(T::Real::SAFE_MIN)).collect::<Vec<_>>();
+        let huge = plain.iter().map(|x| x.scale(T::Real::MAX / power(1e4))).collect::<Vec<_>>();
+        for (i, a) in [plain, reduced, tiny, huge].iter().enumerate() {
+            for level in levels::<T>() {
+                let (mut x, mut tau) = (a.clone(), vec![T::ZERO; n - 1]);
+                let mut scratch = super::hessenberg::Scratch::new::<T>(n, level.lanes::<T>());
+                level.dispatch(super::hessenberg::Reduce {
+                    a: &mut x,
+                    n,
+                    start,
+                    tau: &mut tau,
+                    scratch: &mut scratch,
+                });
+                let what = format!("{n} from {start}, matrix {i}, {level:?}");
+                assert!(tau[..start].iter().all(|&tau| tau == T::ZERO), "{what}");
+                assert!(x[..start * n] == a[..start * n], "{what}");
+                let mut product: Vec<T> =
+                    (0..n * n).map(|p| if p % n > p / n + 1 { T::ZERO } else { x[p] }).collect();
+                apply_both_sides(&mut product, &x, &tau);
+                close(&product, a, 100 * n, &what);
             }
         }
     }
