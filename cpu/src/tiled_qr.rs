@@ -152,6 +152,10 @@ pub(crate) fn generate_tiled<T: Scalar>(a: &mut [T], m: usize, tau: &[T], thread
             return;
         }
         let at = count - 1 - (task - blocks.len());
+        // Its own block is made from the strip, which must not be locked before.
+        if at < blocks.len() && !stages.wait(at, 1) {
+            return;
+        }
         let mut strip = strip(at);
         let n = strip.len() / m;
         let mut work = work(n);

@@ -2,6 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 #![allow(clippy::cast_precision_loss, reason = "sizes here are small")]
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
 use faer::MatMut;
 use lapax_core::{InOut, Scalar as _, Serial, Side, Spawned, Threads, Trans};
 use pulp::Arch;
@@ -20,6 +24,7 @@ for_each_scalar!(
     lu_factors,
     cholesky_factors,
     qr_factors,
+    strip_beside_its_block,
     triangular,
     tridiagonal,
     hessenberg_form,
@@ -172,6 +177,51 @@ fn qr_factors<T: Scalar>() {
             });
             close(&found, &product, 100 * m, &format!("{what}: {side:?} {factor:?}"));
         }
+    }
+}
+
+/// Two threads, of which the second comes so many turns of a loop after the first.
+struct Late(usize);
+
+impl Threads for Late {
+    fn count(&self) -> usize {
+        2
+    }
+
+    fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
+        let begun = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !begun.load(Ordering::Acquire) {}
+                (0..self.0).for_each(|_| std::hint::spin_loop());
+                (1..chunks).for_each(body);
+            });
+            begun.store(true, Ordering::Release);
+            body(0);
+        });
+    }
+}
+
+/// A thread that is to make a block of reflectors, and one that is to make Q's columns of the same strip, at
+/// about the same time: neither may keep the other from what it waits for.
+fn strip_beside_its_block<T: Scalar>() {
+    const RUNS: usize = 3000;
+    const REFLECTORS: usize = 49;
+    let (ended, end) = mpsc::channel();
+    // Where two threads wait for each other, nobody can end them.
+    std::thread::spawn(move || {
+        let (a, tau) = (random::<T>(REFLECTORS * REFLECTORS), random::<T>(REFLECTORS));
+        for run in 0..RUNS {
+            let mut q = a.clone();
+            tiled_qr::generate_tiled(&mut q, REFLECTORS, &tau, &Late(run));
+            if ended.send(run).is_err() {
+                return;
+            }
+        }
+    });
+    for run in 0..RUNS {
+        let found = end.recv_timeout(Duration::from_secs(60));
+        assert_eq!(found, Ok(run), "two threads wait for each other");
     }
 }
 
