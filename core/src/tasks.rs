@@ -11,8 +11,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use crate::threads::Threads;
 
 /// How far each stage of a job has come.
-#[derive(Debug)]
-pub struct Stages {
+pub struct Stages<'a> {
+    threads: &'a dyn Threads,
     steps: Vec<AtomicUsize>,
     failed: AtomicBool,
     sleepers: AtomicUsize,
@@ -20,9 +20,10 @@ pub struct Stages {
     changed: Condvar,
 }
 
-impl Stages {
-    fn new(stages: usize) -> Self {
+impl<'a> Stages<'a> {
+    fn new(stages: usize, threads: &'a dyn Threads) -> Self {
         Self {
+            threads,
             steps: (0..stages).map(|_| AtomicUsize::new(0)).collect(),
             failed: AtomicBool::new(false),
             sleepers: AtomicUsize::new(0),
@@ -47,12 +48,14 @@ impl Stages {
             }
             std::hint::spin_loop();
         }
-        let mut asleep = self.asleep.lock().unwrap_or_else(PoisonError::into_inner);
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
-        while !over() {
-            asleep = self.changed.wait(asleep).unwrap_or_else(PoisonError::into_inner);
-        }
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        self.threads.asleep(&mut || {
+            let mut asleep = self.asleep.lock().unwrap_or_else(PoisonError::into_inner);
+            self.sleepers.fetch_add(1, Ordering::SeqCst);
+            while !over() {
+                asleep = self.changed.wait(asleep).unwrap_or_else(PoisonError::into_inner);
+            }
+            self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        });
         !self.failed.load(Ordering::SeqCst)
     }
 
@@ -73,6 +76,7 @@ impl Stages {
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             drop(self.asleep.lock().unwrap_or_else(PoisonError::into_inner));
             self.changed.notify_all();
+            self.threads.woke();
         }
     }
 }
@@ -86,16 +90,16 @@ pub fn run_tasks(
     width: usize,
     tasks: usize,
     stages: usize,
-    body: impl Fn(usize, &Stages) + Sync,
+    body: impl Fn(usize, &Stages<'_>) + Sync,
 ) {
-    struct Unfinished<'a>(&'a Stages);
+    struct Unfinished<'a>(&'a Stages<'a>);
     impl Drop for Unfinished<'_> {
         fn drop(&mut self) {
             self.0.fail();
         }
     }
 
-    let stages = Stages::new(stages);
+    let stages = Stages::new(stages, threads);
     let next = AtomicUsize::new(0);
     threads.run(threads.count().min(width).min(tasks), &|_| {
         while !stages.failed.load(Ordering::SeqCst) {
@@ -106,6 +110,7 @@ pub fn run_tasks(
             let unfinished = Unfinished(&stages);
             body(task, &stages);
             std::mem::forget(unfinished);
+            threads.settle();
         }
     });
 }
@@ -127,6 +132,7 @@ pub fn run_each<S>(
                 break;
             }
             body(&mut scratch, task);
+            threads.settle();
         }
     });
 }
@@ -193,6 +199,55 @@ mod tests {
             };
             assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());
         }
+    }
+
+    /// Two threads, and what they were told.
+    #[derive(Default)]
+    struct Told {
+        settled: AtomicUsize,
+        slept: AtomicUsize,
+        woke: AtomicUsize,
+    }
+
+    impl Threads for Told {
+        fn count(&self) -> usize {
+            2
+        }
+
+        fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
+            Spawned(2).run(chunks, body);
+        }
+
+        fn settle(&self) {
+            self.settled.fetch_add(1, Ordering::SeqCst);
+        }
+
+        fn asleep(&self, sleep: &mut dyn FnMut()) {
+            self.slept.fetch_add(1, Ordering::SeqCst);
+            sleep();
+        }
+
+        fn woke(&self) {
+            self.woke.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn threads_are_told_of_sleep_and_of_each_end() {
+        let threads = Told::default();
+        run_tasks(&threads, 2, 2, 1, |task, stages| {
+            if task == 1 {
+                assert!(stages.wait(0, 1));
+                return;
+            }
+            while stages.sleepers.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            stages.advance(0);
+        });
+        run_each(&threads, 3, || (), |(), _| ());
+        let told = [&threads.settled, &threads.slept, &threads.woke];
+        assert_eq!(told.map(|times| times.load(Ordering::SeqCst)), [2 + 3, 1, 1]);
     }
 
     #[test]

@@ -10,6 +10,17 @@ pub trait Threads: Sync {
     /// Calls `body` once for each of `0..chunks`, on any thread and in any order, and returns when
     /// all calls have returned.
     fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync));
+
+    /// A body calls it between two pieces of its work: the thread may then be moved to a better processor.
+    fn settle(&self) {}
+
+    /// A body that waits for another sleeps by it: `sleep` returns when another has woken this thread.
+    fn asleep(&self, sleep: &mut dyn FnMut()) {
+        sleep();
+    }
+
+    /// A body calls it when it has woken others.
+    fn woke(&self) {}
 }
 
 /// The calling thread alone.

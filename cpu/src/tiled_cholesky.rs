@@ -58,7 +58,7 @@ impl<T: Scalar> Job<'_, T> {
     /// A strip's stage counts its squares that are known, the diagonal one among them.
     ///
     /// After a failure the stages go on, so that nobody waits for ever, and the work is left out.
-    fn run(&self, column: usize, row: usize, stages: &Stages) {
+    fn run(&self, column: usize, row: usize, stages: &Stages<'_>) {
         if row > column {
             if !(stages.wait(row, column) && stages.wait(column, column + 1)) {
                 return;

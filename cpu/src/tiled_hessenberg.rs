@@ -170,7 +170,7 @@ struct Job<'a, T> {
 }
 
 impl<'a, T: Scalar> Job<'a, T> {
-    fn run(&self, task: &Task, stages: &Stages) {
+    fn run(&self, task: &Task, stages: &Stages<'_>) {
         let (stage, steps) = task.after;
         if !stages.wait(stage, steps) {
             return;

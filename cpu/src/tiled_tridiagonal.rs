@@ -143,7 +143,7 @@ struct Job<'a, T: Scalar> {
 }
 
 impl<T: Scalar> Job<'_, T> {
-    fn run(&self, task: &Task, stages: &Stages) {
+    fn run(&self, task: &Task, stages: &Stages<'_>) {
         let (stage, steps) = task.after;
         if !stages.wait(stage, steps) {
             return;

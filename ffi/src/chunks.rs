@@ -40,8 +40,13 @@ impl Chunks {
         }
     }
 
-    /// Claims and runs chunks until there are none.
-    pub(crate) fn work(&self) {
+    /// Whether there are chunks that nobody has claimed.
+    pub(crate) fn any_left(&self) -> bool {
+        self.next.load(Ordering::Relaxed) < self.chunks
+    }
+
+    /// Claims and runs chunks until there are none, and calls `between` after each.
+    pub(crate) fn work(&self, between: impl Fn()) {
         let _mode = IeeeMode::enter();
         let mut ended = 0;
         let mut panic = None;
@@ -54,6 +59,7 @@ impl Chunks {
                 panic = Some(message);
             }
             ended += 1;
+            between();
         }
         if ended > 0 {
             let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,10 +128,10 @@ mod model {
             let helpers: Vec<_> = (0..2)
                 .map(|_| {
                     let chunks = Arc::clone(&chunks);
-                    thread::spawn(move || chunks.work())
+                    thread::spawn(move || chunks.work(|| ()))
                 })
                 .collect();
-            chunks.work();
+            chunks.work(|| ());
             assert!(chunks.wait().is_none());
             for runs in &buffers.runs {
                 assert_eq!(runs.load(Relaxed), 1);

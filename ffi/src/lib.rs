@@ -98,6 +98,7 @@ mod job;
 mod operands;
 mod panics;
 mod pattern;
+mod placement;
 mod pool;
 mod record;
 mod registry;

@@ -236,6 +236,18 @@ impl Threads for XlaThreads<'_, '_> {
     fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
         self.0.thread_pool().run(chunks, body);
     }
+
+    fn settle(&self) {
+        xla_ffi::ThreadPool::settle();
+    }
+
+    fn asleep(&self, sleep: &mut dyn FnMut()) {
+        xla_ffi::ThreadPool::asleep(sleep);
+    }
+
+    fn woke(&self) {
+        xla_ffi::ThreadPool::woke();
+    }
 }
 
 /// The binding's in-out operand as the kernels see it.

@@ -1,9 +1,10 @@
 //! The thread pool: each chunk once, no hang, nothing touched after the handler, IEEE arithmetic.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::time::Duration;
 
+use xla_ffi::ThreadPool;
 use xla_ffi::fake::{Host, PoolMode};
 
 use crate::panics::call;
@@ -119,6 +120,48 @@ fn claimed_chunks_are_waited_for() {
             Ok(())
         });
         assert_eq!((outcome, finished.load(SeqCst)), (Ok(()), 4));
+    });
+}
+
+/// A body may wait for another by [`ThreadPool::asleep`], which says so by [`ThreadPool::woke`].
+#[test]
+fn a_body_sleeps_until_another_wakes_it() {
+    within_a_minute(|| {
+        let host = Host::with_pool(2, PoolMode::Prompt);
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&log);
+        let outcome = call(&host, move |context| {
+            let (state, changed) = (Mutex::new((false, false)), Condvar::new());
+            context.thread_pool().run(2, &|chunk| {
+                let mut now = state.lock().unwrap();
+                if chunk == 0 {
+                    // Until the other one sleeps.
+                    while !now.0 {
+                        now = changed.wait(now).unwrap();
+                    }
+                    seen.lock().unwrap().push("woken");
+                    now.1 = true;
+                    drop(now);
+                    changed.notify_all();
+                    ThreadPool::woke();
+                    ThreadPool::settle();
+                } else {
+                    drop(now);
+                    ThreadPool::asleep(&mut || {
+                        let mut now = state.lock().unwrap();
+                        now.0 = true;
+                        changed.notify_all();
+                        while !now.1 {
+                            now = changed.wait(now).unwrap();
+                        }
+                        seen.lock().unwrap().push("awake");
+                    });
+                }
+            });
+            Ok(())
+        });
+        assert_eq!(outcome, Ok(()));
+        assert_eq!(*log.lock().unwrap(), ["woken", "awake"]);
     });
 }
 
