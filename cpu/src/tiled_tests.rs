@@ -192,7 +192,9 @@ impl Threads for Late {
         let begun = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                while !begun.load(Ordering::Acquire) {}
+                while !begun.load(Ordering::Acquire) {
+                    std::hint::spin_loop();
+                }
                 (0..self.0).for_each(|_| std::hint::spin_loop());
                 (1..chunks).for_each(body);
             });
