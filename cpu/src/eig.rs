@@ -12,7 +12,8 @@ use pulp::Arch;
 use crate::balance::{Balance, Scaling, norm};
 use crate::eigenvectors::{Which, eigenvectors, width};
 use crate::lanes::eig::{Finish, Form, Results};
-use crate::lanes::{self, for_each_group};
+use crate::lanes::{self, Order, for_each_group};
+use crate::row_major::{self, Parts, transposed};
 use crate::scalar::{is_single, nan, narrow, widen};
 use crate::schur::{self, Eigenvalues, LANES_ORDER, cost, eigenvalues, lanes_cost, schur_form};
 use crate::tiled_hessenberg::TILED_ORDER;
@@ -23,9 +24,9 @@ use crate::{Error, Scalar, Threads, Vectors};
 pub struct Eigen<'a, T: Scalar> {
     /// The eigenvalues.
     pub w: Eigenvalues<'a, T>,
-    /// The left eigenvectors, in columns; zeros where they are not asked for.
+    /// The left eigenvectors, in columns; where they are not asked for, zeros or no elements.
     pub left: &'a mut [T::Complex],
-    /// The right eigenvectors, in columns; zeros where they are not asked for.
+    /// The right eigenvectors, in columns; where they are not asked for, zeros or no elements.
     pub right: &'a mut [T::Complex],
     /// One number per matrix: 0, −4 for a matrix with an element that is not finite, or i > 0 where
     /// only the eigenvalues after the i-th were found. The other results are NaN unless it is 0.
@@ -49,20 +50,23 @@ pub fn geev<T: Scalar>(
 ) -> Result<(), Error> {
     index_fits_i32("n", n)?;
     let (w, wi, imaginary) = results.w.parts(n);
+    let (vl, vr) = (results.left, results.right);
+    let [left_columns, right_columns] = [columns(left, vl, n), columns(right, vr, n)];
     let operands = (
         Items::new("a", batch, &[n, n], a)?,
         ItemsMut::new("w", batch, &[n], w)?,
         ItemsMut::new("wi", batch, &[imaginary], wi)?,
-        ItemsMut::new("vl", batch, &[n, n], results.left)?,
-        ItemsMut::new("vr", batch, &[n, n], results.right)?,
+        ItemsMut::new("vl", batch, &[n, left_columns], vl)?,
+        ItemsMut::new("vr", batch, &[n, right_columns], vr)?,
         ItemsMut::new("info", batch, &[], results.info)?,
     );
     let arch = Arch::new();
     let wanted = [left, right].map(|vectors| vectors == Vectors::Wanted);
     let any = wanted.contains(&true);
-    let double = || Double::<T>::new(n, imaginary, wanted, arch);
+    let double = || Double::<T>::new(n, imaginary, wanted, Order::Column, arch);
     if lanes::pay(batch, n, LANES_ORDER) {
-        let kernel = lanes::eig::Decompose { n, vectors: any, finish: double };
+        let kernel =
+            lanes::eig::Decompose { n, vectors: any, order: Order::Column, finish: double };
         for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
     } else if is_single::<T>() && n <= LANES_ORDER {
         let cost = cost::<T::Double>(n);
@@ -88,6 +92,90 @@ pub fn geev<T: Scalar>(
     Ok(())
 }
 
+/// How many columns a result for vectors has.
+pub(crate) fn columns<T>(job: Vectors, v: &[T], n: usize) -> usize {
+    if job == Vectors::None && v.is_empty() { 0 } else { n }
+}
+
+/// The eigenvalues and right eigenvectors of each row-major n × n matrix of a batch.
+///
+/// `v` holds the vectors as columns, by rows. All results are NaN where the matrix is not finite, or did
+/// not converge.
+///
+/// # Errors
+/// As [`geev`].
+#[per_scalar]
+pub fn eig<T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: &[T],
+    w: &mut [T::Complex],
+    v: &mut [T::Complex],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    by_rows(batch, n, a, w, Some(v), threads)
+}
+
+/// The eigenvalues of each row-major n × n matrix of a batch; NaN where it is not finite, or they did not
+/// converge.
+///
+/// # Errors
+/// As [`geev`].
+#[per_scalar]
+pub fn eigvals<T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: &[T],
+    w: &mut [T::Complex],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    by_rows(batch, n, a, w, None, threads)
+}
+
+/// Eigenvalues of row-major matrices, and right eigenvectors where there is a `v`.
+fn by_rows<T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: &[T],
+    w: &mut [T::Complex],
+    v: Option<&mut [T::Complex]>,
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let by_lanes = lanes::pay(batch, n, LANES_ORDER);
+    if n != 1 && !by_lanes {
+        return row_major::eig(geev, batch, n, a, w, v, threads);
+    }
+    let vectors = v.is_some();
+    let a = Items::new("a", batch, &[n, n], a)?;
+    let w = ItemsMut::new("w", batch, &[n], w)?.into_data();
+    let v = ItemsMut::new("v", batch, &[n, if vectors { n } else { 0 }], v.unwrap_or_default())?;
+    if !by_lanes {
+        let v = v.into_data();
+        for (i, (w, &a)) in w.iter_mut().zip(a.data()).enumerate() {
+            let (value, vector) = row_major::of_order_one(T::Complex::from_parts(a.re(), a.im()));
+            *w = value;
+            v.get_mut(i).into_iter().for_each(|v| *v = vector);
+        }
+        return Ok(());
+    }
+    let (mut parts, mut info) = (Parts::<T>::new(w.len()), vec![0; batch]);
+    let imaginary = if T::IS_COMPLEX { 0 } else { n };
+    let operands = (
+        a,
+        ItemsMut::new("w", batch, &[n], &mut parts.first)?,
+        ItemsMut::new("wi", batch, &[imaginary], &mut parts.imaginary)?,
+        ItemsMut::new("vl", batch, &[n, 0], &mut [])?,
+        v,
+        ItemsMut::new("info", batch, &[], &mut info)?,
+    );
+    let order = Order::Row;
+    let finish = || Double::<T>::new(n, imaginary, [false, vectors], order, Arch::new());
+    let kernel = lanes::eig::Decompose { n, vectors, order, finish };
+    for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
+    parts.write(w);
+    Ok(())
+}
+
 /// Decomposes in double precision: what is single, and what lanes do.
 struct Double<T: Scalar> {
     scratch: Scratch<T::Double>,
@@ -97,12 +185,14 @@ struct Double<T: Scalar> {
     /// Left and right eigenvectors, and which are asked for.
     vectors: [Vec<<T::Double as lapax_core::Scalar>::Complex>; 2],
     wanted: [bool; 2],
+    /// Of the matrices and of the vectors that are asked for.
+    order: Order,
     arch: Arch,
 }
 
 impl<T: Scalar> Double<T> {
     /// For matrices of order n, whose eigenvalues have so many imaginary parts of their own.
-    fn new(n: usize, imaginary: usize, wanted: [bool; 2], arch: Arch) -> Self {
+    fn new(n: usize, imaginary: usize, wanted: [bool; 2], order: Order, arch: Arch) -> Self {
         Self {
             scratch: Scratch::new(n, wanted.contains(&true)),
             a: vec![T::Double::ZERO; n * n],
@@ -110,6 +200,7 @@ impl<T: Scalar> Double<T> {
             vectors: wanted
                 .map(|wanted| vec![lapax_core::Scalar::ZERO; if wanted { n * n } else { 0 }]),
             wanted,
+            order,
             arch,
         }
     }
@@ -122,6 +213,9 @@ impl<T: Scalar> Double<T> {
         for (v, double) in vectors.into_iter().zip(&self.vectors) {
             v[double.len()..].fill(T::Complex::ZERO);
             narrow(v, double);
+            if self.order == Order::Row && !v.is_empty() {
+                transposed(v, self.w[0].len());
+            }
         }
     }
 }
@@ -150,6 +244,9 @@ impl<T: Scalar> Finish<T, T::Double> for Double<T> {
 
     fn single(&mut self, a: &[T], results: Results<'_, T>) -> i32 {
         widen(&mut self.a, a);
+        if self.order == Order::Row {
+            transposed(&mut self.a, self.w[0].len());
+        }
         let [left, right] = &mut self.vectors;
         let vectors =
             [(Which::Left, self.wanted[0], &mut left[..]), (Which::Right, self.wanted[1], right)];

@@ -126,6 +126,15 @@ pub fn eigh<T: Scalar<Real: Scalar>>(
     w: &mut [T::Real],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
+    if n == 1 && !in_lanes(Vectors::Wanted, batch, n) {
+        let InOut { src, dst } = ItemsInOut::new("v", batch, &[n, n], v)?.into_in_out();
+        let w = ItemsMut::new("w", batch, &[n], w)?.into_data();
+        for (i, (v, w)) in dst.iter_mut().zip(w).enumerate() {
+            let (value, vector) = row_major::of_order_one(src.map_or(*v, |a| a[i]));
+            (*w, *v) = (value.re(), vector);
+        }
+        return Ok(());
+    }
     if n == 0 || !in_lanes(Vectors::Wanted, batch, n) {
         return row_major::eigh(syevd, uplo, batch, n, v, w, threads);
     }
@@ -152,6 +161,14 @@ pub fn eigvalsh<T: Scalar<Real: Scalar>>(
     w: &mut [T::Real],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
+    if n == 1 && !in_lanes(Vectors::None, batch, n) {
+        let a = Items::new("a", batch, &[n, n], a)?.data();
+        let w = ItemsMut::new("w", batch, &[n], w)?.into_data();
+        for (w, &a) in w.iter_mut().zip(a) {
+            *w = row_major::of_order_one(a).0.re();
+        }
+        return Ok(());
+    }
     if n == 0 || !in_lanes(Vectors::None, batch, n) {
         return row_major::eigvalsh(syevd, uplo, batch, n, a, w, threads);
     }

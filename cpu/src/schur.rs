@@ -14,8 +14,9 @@ use crate::balance::{Balance, Scaling};
 use crate::francis::Iteration;
 use crate::hessenberg::{self, form_q, reduce};
 use crate::lanes::schur::Finish;
-use crate::lanes::{self, for_each_group};
+use crate::lanes::{self, Order, for_each_group};
 use crate::multishift;
+use crate::row_major::{self, transposed};
 use crate::scalar::{is_single, nan, nanoseconds, narrow, widen};
 use crate::tiled_hessenberg::TILED_ORDER;
 use crate::{Error, InOut, Scalar, Threads, Vectors};
@@ -53,7 +54,6 @@ impl<'a, T: Scalar> Eigenvalues<'a, T> {
     }
 
     /// The inverse of [`Eigenvalues::parts`].
-    #[cfg(feature = "lapack")]
     pub(crate) fn from_parts(w: &'a mut [T], wi: &'a mut [T]) -> Self {
         if T::IS_COMPLEX { Self::Whole(w) } else { Self::Parts(w, wi) }
     }
@@ -95,8 +95,10 @@ pub fn gees<T: Scalar>(
     );
     let arch = Arch::new();
     if lanes::pay(batch, n, LANES_ORDER) {
-        let finish = || Lanes { double: Double::<T>::new(n, imaginary), vectors, arch };
-        let kernel = lanes::schur::Decompose { n, vectors: vectors == Vectors::Wanted, finish };
+        let order = Order::Column;
+        let finish = || Lanes { double: Double::<T>::new(n, imaginary), vectors, order, arch };
+        let wanted = vectors == Vectors::Wanted;
+        let kernel = lanes::schur::Decompose { n, vectors: wanted, order, finish };
         for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
     } else if is_single::<T>() && n <= DOUBLE_ORDER {
         for_each(
@@ -130,12 +132,63 @@ pub fn gees<T: Scalar>(
     Ok(())
 }
 
+/// The Schur form of each row-major n × n matrix of a batch, T in place of A, and Z by rows, as of [`gees`].
+///
+/// Both are NaN where the matrix is not finite, or did not converge.
+///
+/// # Errors
+/// As [`gees`].
+#[per_scalar]
+pub fn schur<T: Scalar>(
+    batch: usize,
+    n: usize,
+    t: InOut<'_, T>,
+    z: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let by_lanes = lanes::pay(batch, n, LANES_ORDER);
+    if n == 1 && !by_lanes {
+        let InOut { src, dst } = ItemsInOut::new("t", batch, &[n, n], t)?.into_in_out();
+        let z = ItemsMut::new("z", batch, &[n, n], z)?.into_data();
+        for (i, (t, z)) in dst.iter_mut().zip(z).enumerate() {
+            (*t, *z) = row_major::of_order_one(src.map_or(*t, |a| a[i]));
+        }
+        return Ok(());
+    }
+    if !by_lanes {
+        return row_major::schur(gees, batch, n, t, z, threads);
+    }
+    let t = ItemsInOut::new("t", batch, &[n, n], t)?;
+    let z = ItemsMut::new("z", batch, &[n, n], z)?;
+    let imaginary = if T::IS_COMPLEX { 0 } else { n };
+    let mut values = [n, imaginary].map(|length| vec![T::ZERO; batch * length]);
+    let mut counts = [vec![0; batch], vec![0; batch]];
+    let ([w, wi], [sdim, info]) = (&mut values, &mut counts);
+    let operands = (
+        t,
+        z,
+        ItemsMut::new("w", batch, &[n], w)?,
+        ItemsMut::new("wi", batch, &[imaginary], wi)?,
+        ItemsMut::new("sdim", batch, &[], sdim)?,
+        ItemsMut::new("info", batch, &[], info)?,
+    );
+    let (vectors, order, arch) = (Vectors::Wanted, Order::Row, Arch::new());
+    let finish = || Lanes { double: Double::<T>::new(n, imaginary), vectors, order, arch };
+    let kernel = lanes::schur::Decompose { n, vectors: true, order, finish };
+    for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
+    Ok(())
+}
+
 /// Whether rounding, or a scaling, has taken a 2 × 2 block's form: its diagonal elements are equal
 /// still, but an element beside them may have vanished.
-fn broken<T: Scalar>(t: &[T], n: usize) -> bool {
+fn broken<T: Scalar>(t: &[T], n: usize, order: Order) -> bool {
     (1..n).any(|j| {
-        let (below, beside) = (t[j + (j - 1) * n], t[j - 1 + j * n]);
-        below != T::ZERO && beside == T::ZERO
+        let (by_columns, by_rows) = (t[j + (j - 1) * n], t[j - 1 + j * n]);
+        let (below, above) = match order {
+            Order::Column => (by_columns, by_rows),
+            Order::Row => (by_rows, by_columns),
+        };
+        below != T::ZERO && above == T::ZERO
     })
 }
 
@@ -177,21 +230,43 @@ impl<T: Scalar> Double<T> {
 struct Lanes<T: Scalar> {
     double: Double<T>,
     vectors: Vectors,
+    /// Of T and Z.
+    order: Order,
     arch: Arch,
 }
 
 impl<T: Scalar> Finish<T> for Lanes<T> {
+    /// By rows nobody asks for the eigenvalues.
     fn finish(&mut self, [t, z, w, wi]: [&mut [T]; 4]) {
-        let n = w.len();
-        if !T::IS_COMPLEX && broken(t, n) {
-            let z = if self.vectors == Vectors::Wanted { Some(z) } else { None };
-            standardise(t, n, z);
+        let (n, by_rows) = (w.len(), self.order == Order::Row);
+        if !T::IS_COMPLEX && broken(t, n, self.order) {
+            if by_rows {
+                transposed(t, n);
+                transposed(z, n);
+            }
+            let q = if self.vectors == Vectors::Wanted { Some(&mut *z) } else { None };
+            standardise(t, n, q);
+            if by_rows {
+                transposed(t, n);
+                transposed(z, n);
+            }
         }
-        eigenvalues(t, n, w, wi);
+        if !by_rows {
+            eigenvalues(t, n, w, wi);
+        }
     }
 
-    fn single(&mut self, results: [&mut [T]; 4]) -> i32 {
-        self.double.decompose(self.vectors, results, self.arch)
+    fn single(&mut self, [t, z, w, wi]: [&mut [T]; 4]) -> i32 {
+        let (n, by_rows) = (w.len(), self.order == Order::Row);
+        if by_rows {
+            transposed(t, n);
+        }
+        let info = self.double.decompose(self.vectors, [&mut *t, &mut *z, w, wi], self.arch);
+        if by_rows {
+            transposed(t, n);
+            transposed(z, n);
+        }
+        info
     }
 }
 
@@ -392,6 +467,21 @@ pub(crate) mod tests {
         assert!(below == 0.0 || pair, "{t:?}");
         assert_eq!(wi[0] > 0.0, below != 0.0, "{t:?} {wi:?}");
         assert!((above.abs() - 1.0).abs() < 1e-6, "{t:?}");
+        // In lanes, which finish a matrix in its own precision, by columns and by rows.
+        let one = [half, c, 1.0, -half];
+        let mut columns = one.repeat(4);
+        let mut rows = [half, 1.0, c, -half].repeat(4);
+        let (mut z, mut w, mut wi) = (vec![0.0; 16], vec![0.0; 8], vec![0.0; 8]);
+        let (values, mut counts) = (Eigenvalues::Parts(&mut w, &mut wi), [[1; 4]; 2]);
+        let ([sdim, info], serial) = (&mut counts, &lapax_core::Serial);
+        let t = InOut { src: None, dst: &mut columns };
+        gees(Vectors::Wanted, 4, 2, t, &mut z, values, sdim, info, serial)?;
+        schur(4, 2, InOut { src: None, dst: &mut rows }, &mut z, serial)?;
+        for (t, by_rows) in columns.chunks_exact(4).zip(rows.chunks_exact(4)) {
+            let [first, below, above, second] = t else { unreachable!("{t:?}") };
+            assert!(!broken(t, 2, Order::Column) && (*below == 0.0 || first == second), "{t:?}");
+            assert_eq!(by_rows, [*first, *above, *below, *second]);
+        }
         Ok(())
     }
 

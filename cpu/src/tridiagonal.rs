@@ -12,7 +12,7 @@ use pulp::Arch;
 use crate::lanes::{self, for_each_group};
 use crate::outcome::Outcome;
 use crate::row_major;
-use crate::scalar::nanoseconds;
+use crate::scalar::{nan, nanoseconds};
 use crate::{Error, InOut, Scalar, Threads, twisted};
 
 /// The diagonals of a batch of tridiagonal matrices, overwritten by their elimination.
@@ -105,7 +105,7 @@ pub fn tridiagonal_solve<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let in_lanes = nrhs > 0 && lanes::pay(batch, m, LANES_ROWS);
-    if !in_lanes && (nrhs != 1 || m < twisted::ROWS) {
+    if !in_lanes && (nrhs != 1 || m == 0) {
         return row_major::tridiagonal_solve(gtsv, batch, (m, nrhs), [dl, d, du], b, x, threads);
     }
     let operands = (
@@ -120,7 +120,9 @@ pub fn tridiagonal_solve<T: Scalar>(
         let time = nanoseconds::<T>(work(m, nrhs));
         for_each(batch, operands, time, threads, Vec::new, |rows, (dl, d, du, b, x)| {
             let a = [dl, d, du];
-            if !twisted::solve(a, b, x, rows, arch) {
+            if m < twisted::ROWS {
+                x[0] = if d[0] == T::ZERO { nan() } else { b[0].divide(d[0]) };
+            } else if !twisted::solve(a, b, x, rows, arch) {
                 outcome.take(row_major::tridiagonal_solve(gtsv, 1, (m, 1), a, b, x, &Serial));
             }
         });

@@ -174,7 +174,7 @@ pub(crate) fn asleep(sleep: &mut dyn FnMut()) {
     here(Place::look);
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 mod system {
     //! What Linux says and does.
 
@@ -221,9 +221,9 @@ mod system {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(miri))))]
 mod system {
-    //! Elsewhere nothing is known of where threads are.
+    //! Elsewhere nothing is known of where threads are, nor is it under Miri.
 
     pub(super) fn processor() -> Option<usize> {
         None
@@ -236,7 +236,7 @@ mod system {
     }
 }
 
-#[cfg(all(test, target_os = "linux", not(loom)))]
+#[cfg(all(test, target_os = "linux", not(miri), not(loom)))]
 mod tests {
     use std::time::Duration;
 

@@ -164,6 +164,8 @@ def _replace_sparse_rules() -> None:
 
 
 def _wrapped(name: str, primitive: Primitive, stock: private.Rule) -> private.Rule:
+    if name == "eig":
+        return functools.partial(_rules.eig, stock)
     if name == "eigh":
         values = functools.partial(_rules.eigh_values, primitive, stock)
         _replace(_unused.eigh_values_p, values, True)

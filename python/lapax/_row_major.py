@@ -49,10 +49,20 @@ def _cholesky(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
     return {"symmetrize": np.bool_(params.get("symmetrize_input", False))}
 
 
+def _eig(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    implementation = params.get("implementation")
+    lapack = implementation is None or implementation.name == "LAPACK"
+    return {} if lapack and not params["compute_left_eigenvectors"] else None
+
+
 def _eigh(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     if params["subset_by_index"] is not None:
         return None
     return {"uplo": np.uint8(ord("L" if params["lower"] else "U"))}
+
+
+def _schur(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    return {} if params["compute_schur_vectors"] and not params["sort_eig_vals"] else None
 
 
 def _svd(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
@@ -106,12 +116,15 @@ def _triangular_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes
 
 _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes | None]] = {
     "cholesky": _cholesky,
+    "eig": _eig,
     "eigh": _eigh,
+    "eigvals": _eig,
     "eigvalsh": _eigh,
     "inv": _always,
     "lu": _always,
     "lu_solve": _lu_solve,
     "qr": _qr,
+    "schur": _schur,
     "slogdet": _always,
     "solve": _solve,
     "svd": _svd,

@@ -130,6 +130,12 @@ def batched(
     return call_p.bind(*in_front(axis, args, dims), name=op, attrs=(), sizes=())[0], 0
 
 
+def eig(stock: private.Rule, ctx: Any, a: Any, **params: Any) -> Sequence[Any]:
+    """`eig_p`, whose left eigenvectors JAX's rule serves."""
+    op = "eig" if params["compute_right_eigenvectors"] else "eigvals"
+    return _by_rows(op, functools.partial(renaming, stock), ctx, (a,), params)
+
+
 def eigh(
     primitive: Primitive,
     stock: private.Rule,

@@ -98,6 +98,10 @@ class GeevComplexResult(NamedTuple):
     vr: Array
     info: Array
 
+class EigResult(NamedTuple):
+    w: Array
+    v: Array
+
 class GeesResult(NamedTuple):
     t: Array
     z: Array
@@ -112,6 +116,10 @@ class GeesComplexResult(NamedTuple):
     w: Array
     sdim: Array
     info: Array
+
+class SchurResult(NamedTuple):
+    t: Array
+    z: Array
 
 class GehrdResult(NamedTuple):
     h: Array
@@ -225,6 +233,8 @@ def geev_complex(
     compute_left: ComputeLeft | str | int,
     compute_right: ComputeRight | str | int,
 ) -> GeevComplexResult: ...
+def eig(a: ArrayLike) -> EigResult: ...
+def eigvals(a: ArrayLike) -> Array: ...
 def gees(a: ArrayLike, *, mode: GeesMode | str | int, sort: Sort | str | int) -> GeesResult: ...
 def gees_complex(
     a: ArrayLike,
@@ -232,6 +242,7 @@ def gees_complex(
     mode: GeesComplexMode | str | int,
     sort: Sort | str | int,
 ) -> GeesComplexResult: ...
+def schur(a: ArrayLike) -> SchurResult: ...
 def gehrd(a: ArrayLike, *, high: int, low: int) -> GehrdResult: ...
 def geqrf(a: ArrayLike) -> GeqrfResult: ...
 def qr(a: ArrayLike, *, c: int) -> QrResult: ...

@@ -111,6 +111,34 @@ super::ops! { eig;
         }),
     };
 
+    /// Eigenvalues and right eigenvectors of row-major general matrices.
+    ///
+    /// `geev` with right eigenvectors, row-major: A·v = w(j)·v for column j of `v`. `w` and `v` are NaN
+    /// where A holds NaN or inf, or did not converge.
+    eig: RowMajorEig<T: Scalar> over [f32, f64, c32, c64], Row {
+        dims { n }
+        args { a: T [n, n] }
+        rets { w: T::Complex [n], v: T::Complex [n, n] }
+    }
+    cpu = any("lapax_eig"), |call, threads| {
+        dispatch!(eig::eig(call.batch, call.n, call.a, call.w, call.v, threads))
+    };
+    cuda = none;
+
+    /// Eigenvalues of row-major general matrices.
+    ///
+    /// `geev` without eigenvectors, row-major; a real matrix's conjugate pair is adjacent, the one with
+    /// positive imaginary part first. `w` is NaN where A holds NaN or inf, or did not converge.
+    eigvals: Eigvals<T: Scalar> over [f32, f64, c32, c64], Row {
+        dims { n }
+        args { a: T [n, n] }
+        rets { w: T::Complex [n] }
+    }
+    cpu = any("lapax_eigvals"), |call, threads| {
+        dispatch!(eig::eigvals(call.batch, call.n, call.a, call.w, threads))
+    };
+    cuda = none;
+
     /// Eigenvalues and right eigenvectors of a general matrix, on the device (cusolverDnXgeev).
     ///
     /// `w` holds the eigenvalues. Column j of `vr` is the right eigenvector of w(j), of 2-norm one; of a

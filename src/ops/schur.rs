@@ -46,4 +46,18 @@ super::ops! { schur;
         dispatch!(schur::gees(mode, batch, n, t, call.z, w, call.sdim, call.info, threads))
     };
     cuda = none;
+
+    /// Schur form of row-major matrices, A = Z·T·Zᴴ.
+    ///
+    /// `gees` with Z, row-major and without the eigenvalues. `t` and `z` are NaN where A holds NaN or inf,
+    /// or did not converge.
+    schur: Schur<T> over [f32, f64, c32, c64], Row {
+        dims { n }
+        args { a: T [n, n] }
+        rets { t: T [n, n] = a, z: T [n, n] }
+    }
+    cpu = any("lapax_schur"), |call, threads| {
+        dispatch!(schur::schur(call.batch, call.n, in_out(call.t), call.z, threads))
+    };
+    cuda = none;
 }

@@ -8,8 +8,8 @@ use lapax_cpu::{Serial, Spawned, Threads, Vectors};
 use num_complex::Complex;
 
 use crate::backend::{BACKENDS, Backend, call};
-use crate::kinds::{Kind, matrix, square};
-use crate::matrix::{Matrix, ratio};
+use crate::kinds::{Kind, matrix, some_bad, square};
+use crate::matrix::{Matrix, ratio, transposes};
 use crate::ratios::{Ratios, compare};
 use crate::sample::{Sample, bits, times_power};
 use crate::sweep::{self, FEW};
@@ -20,6 +20,7 @@ for_each_backend!(
     values_do_not_depend_on_vectors,
     not_finite_is_reported_and_stays_in_its_matrix,
     same_bits_everywhere,
+    by_rows
 );
 
 type Wide = Complex<f64>;
@@ -226,4 +227,31 @@ fn same_bits_everywhere<T: Sample>(backend: Backend) {
             assert!(bits(&found.left) == left.repeat(batch / FEW), "n = {n}");
         }
     }
+}
+
+/// Row-major matrices, of which one of a batch is not finite, have the eigenvalues and right eigenvectors
+/// of column-major ones.
+fn by_rows<T: Sample>(backend: Backend) {
+    for (n, batch) in [(1, 9), (1, 2), (2, 1), (3, 9), (5, 2), (17, 9), (33, 2), (130, 1)] {
+        let a = some_bad::<T>(n, batch);
+        let expected = eig(backend, (Vectors::None, Vectors::Wanted), batch, n, &a, &Serial);
+        let values = eig(backend, (Vectors::None, Vectors::None), batch, n, &a, &Serial).w;
+        let rows = transposes(n, n, &a);
+        for threads in [&Serial as &dyn Threads, &Spawned(3)] {
+            let mut w = vec![T::Complex::ONE; batch * n];
+            let (mut alone, mut v) = (w.clone(), vec![T::Complex::ONE; a.len()]);
+            call!(backend, eig::eig(batch, n, &rows, &mut w, &mut v, threads)).unwrap();
+            call!(backend, eig::eigvals(batch, n, &rows, &mut alone, threads)).unwrap();
+            let v = transposes(n, n, &v);
+            for (found, expected) in [(&w, &expected.w), (&v, &expected.right), (&alone, &values)] {
+                assert!(numbers(&wide(found)) == numbers(expected), "n = {n}, {batch} of them");
+                assert_eq!(found.iter().any(|&x| Scalar::is_nan(x)), batch > 1, "n = {n}");
+            }
+        }
+    }
+}
+
+/// The bits of numbers.
+fn numbers(x: &[Wide]) -> Vec<[u64; 2]> {
+    x.iter().map(|x| [x.re.to_bits(), x.im.to_bits()]).collect()
 }

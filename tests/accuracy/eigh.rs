@@ -269,7 +269,8 @@ fn same_bits_everywhere<T: Sample>(backend: Backend) {
 
 /// Row-major matrices, of which one of a batch is not finite: A·V = V·diag(w), VᴴV = I, and the values alone.
 fn by_rows<T: Sample>(backend: Backend) {
-    for (n, batch) in [(1, 9), (3, 9), (5, 2), (17, 9), (32, 1), (33, 2), (70, 1), (200, 1)] {
+    for (n, batch) in [(1, 9), (1, 2), (3, 9), (5, 2), (17, 9), (32, 1), (33, 2), (70, 1), (200, 1)]
+    {
         for uplo in [Uplo::Lower, Uplo::Upper] {
             let what = format!("{uplo:?} n = {n}, {batch} of them");
             let matrices: Vec<_> = (0..batch as u64)

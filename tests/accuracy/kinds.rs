@@ -159,6 +159,17 @@ pub(crate) fn hermitian<T: Sample>(kind: Kind, n: usize, seed: u64) -> Matrix<T:
     Matrix::new(n, n, |i, j| (a.at(i, j) + a.at(j, i).conj()).scale(0.5))
 }
 
+/// Random square matrices, of which the second one is not finite.
+pub(crate) fn some_bad<T: Sample>(n: usize, batch: usize) -> Vec<T> {
+    let mut a: Vec<T> = (0..batch as u64)
+        .flat_map(|seed| square::<T>(Kind::Random, n, seed).narrowed::<T>(0))
+        .collect();
+    if batch > 1 {
+        a[2 * n * n - 1] = T::from_f64(f64::INFINITY);
+    }
+    a
+}
+
 /// A square matrix of the kind, or one with eigenvalues of prescribed moduli.
 pub(crate) fn square<T: Sample>(kind: Kind, n: usize, seed: u64) -> Matrix<T::Wide> {
     if let Kind::Spectrum(spectrum) = kind {

@@ -101,6 +101,11 @@ pub(crate) fn transposed<T: Copy>(rows: usize, a: &[T]) -> Vec<T> {
     (0..a.len()).map(|p| a[p / cols + p % cols * rows]).collect()
 }
 
+/// The same of each matrix of a batch, of so many rows and columns.
+pub(crate) fn transposes<T: Copy>(rows: usize, columns: usize, a: &[T]) -> Vec<T> {
+    a.chunks_exact(rows * columns).flat_map(|a| transposed(rows, a)).collect()
+}
+
 /// ‖QᴴQ − I‖ / (rows·ε).
 pub(crate) fn departure<T: Sample>(q: &Matrix<T::Wide>) -> f64 {
     ratio::<T>(q.adjoint().times(q).minus(&identity(q.cols)).norm(), q.rows, 1.0, 0)

@@ -6,15 +6,20 @@ use lapax_cpu::schur::Eigenvalues;
 use lapax_cpu::{InOut, Serial, Spawned, Threads, Vectors};
 
 use crate::backend::{BACKENDS, Backend, call};
-use crate::kinds::{Kind, matrix, square};
-use crate::matrix::{Matrix, departure, ratio};
+use crate::kinds::{Kind, matrix, some_bad, square};
+use crate::matrix::{Matrix, departure, ratio, transposes};
 use crate::ratios::{Ratios, compare};
 use crate::sample::{Random, Sample, bits};
 use crate::sweep::{self, FEW};
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(residual, hard_cases, small_integers);
-for_each_backend!(values_do_not_depend_on_vectors, nan_stays_in_its_matrix, same_bits_everywhere,);
+for_each_backend!(
+    values_do_not_depend_on_vectors,
+    nan_stays_in_its_matrix,
+    same_bits_everywhere,
+    by_rows
+);
 
 struct Schur<T: Sample> {
     t: Vec<T>,
@@ -212,5 +217,27 @@ fn same_bits_everywhere<T: Sample>(backend: Backend) {
             assert!(bits(&result.t) == t.repeat(batch / FEW), "n = {n}, {threads} threads");
             assert!(bits(&result.z) == z.repeat(batch / FEW), "n = {n}, {threads} threads");
         }
+    }
+}
+
+/// Row-major matrices, of which one of a batch is not finite, have the Schur forms of column-major ones.
+fn by_rows<T: Sample>(backend: Backend) {
+    for (n, batch) in [(1, 9), (1, 2), (2, 1), (3, 9), (5, 2), (17, 9), (33, 2), (130, 1)] {
+        let a = some_bad::<T>(n, batch);
+        let expected = schur(backend, Vectors::Wanted, batch, n, &a, &Serial);
+        let rows = transposes(n, n, &a);
+        let call = |src: Option<&[T]>, mut t: Vec<T>, threads: &dyn Threads| {
+            let mut z = vec![T::ONE; a.len()];
+            let a = InOut { src, dst: &mut t };
+            call!(backend, schur::schur(batch, n, a, &mut z, threads)).unwrap();
+            [t, z].map(|x| bits(&transposes(n, n, &x)))
+        };
+        let [aliased, copied] = [
+            call(None, rows.clone(), &Spawned(3)),
+            call(Some(&rows), vec![T::nan(); a.len()], &Serial),
+        ];
+        assert!(aliased == [bits(&expected.t), bits(&expected.z)], "n = {n}, {batch} of them");
+        assert!(aliased == copied, "aliased and copied calls differ");
+        assert_eq!(expected.t.iter().any(|&t| Scalar::is_nan(t)), batch > 1, "n = {n}");
     }
 }

@@ -2,17 +2,18 @@
 //! than 2³⁰ and whose workspaces hold more than 2³¹ bytes.
 
 use lapax_cpu::determinant::slogdet;
-use lapax_cpu::eig::{Eigen, geev};
+use lapax_cpu::eig::{Eigen, eig, eigvals, geev};
 use lapax_cpu::eigh::{eigh, eigvalsh, syevd, sytrd};
+use lapax_cpu::hessenberg::gehrd;
 use lapax_cpu::qr::{Factor, geqp3, geqrf, orgqr, ormqr, qr};
-use lapax_cpu::schur::{Eigenvalues, gees};
+use lapax_cpu::schur::{Eigenvalues, gees, schur};
 use lapax_cpu::solve::{inv, solve};
 use lapax_cpu::svd::{Svd, gesdd, gesvd, svd as svd_of_rows};
 use lapax_cpu::triangular::trsm;
 use lapax_cpu::tridiagonal::tridiagonal_solve_perturbed;
 use lapax_cpu::tridiagonal::{Diagonals, gtsv, tridiagonal_solve};
 use lapax_cpu::{Diag, Error, InOut, Serial, Side, SingularVectors, Trans};
-use lapax_cpu::{Uplo, Vectors, cholesky, hessenberg::gehrd, lu};
+use lapax_cpu::{Uplo, Vectors, cholesky, lu};
 
 fn none<'a, T>() -> InOut<'a, T> {
     InOut { src: None, dst: &mut [] }
@@ -57,6 +58,9 @@ fn calls(batch: usize, m: usize, n: usize) -> Vec<(&'static str, Result<(), Erro
         ("inv", inv::<f64>(batch, n, &[], &mut [], s)),
         ("slogdet", slogdet::<f64>(batch, n, &[], &mut [], &mut [], s)),
         ("cholesky", cholesky::cholesky(true, batch, n, none::<f64>(), s)),
+        ("eig", eig::<f64>(batch, n, &[], &mut [], &mut [], s)),
+        ("eigvals", eigvals::<f64>(batch, n, &[], &mut [], s)),
+        ("schur", schur(batch, n, none::<f64>(), &mut [], s)),
         ("eigh", eigh::<f64>(upper, batch, n, none(), &mut [], s)),
         ("eigvalsh", eigvalsh::<f64>(upper, batch, n, &[], &mut [], s)),
         ("svd", svd_of_rows::<f64>(all, batch, m, n, &[], &mut [], &mut [], &mut [], s)),
@@ -130,6 +134,11 @@ fn dimensions_of_reflectors_are_in_order() {
 /// Matrices without an element: what there is of results is written.
 #[test]
 fn empty_matrices_have_results() {
+    for batch in [1, usize::MAX] {
+        eig::<f64>(batch, 0, &[], &mut [], &mut [], &Serial).unwrap();
+        eigvals::<f64>(batch, 0, &[], &mut [], &Serial).unwrap();
+        schur(batch, 0, none::<f64>(), &mut [], &Serial).unwrap();
+    }
     let mut info = [-7; 6];
     let [potrf, getrf, eigen_info, svd, eig, schur] = &mut info;
     let one = std::slice::from_mut::<i32>;

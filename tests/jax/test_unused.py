@@ -19,7 +19,14 @@ F32 = np.dtype(np.float32)
 V, N, A, S = (ord(letter) for letter in "VNAS")
 
 
-BY_ROWS = {"lapax_eigh": V, "lapax_eigvalsh": N, "lapax_svdvals": N}
+BY_ROWS = {
+    "lapax_eig": [N, V],
+    "lapax_eigh": [V],
+    "lapax_eigvals": [N, N],
+    "lapax_eigvalsh": [N],
+    "lapax_schur": [V],
+    "lapax_svdvals": [N],
+}
 """The job codes of LAPACK that row-major targets stand for."""
 
 
@@ -33,7 +40,7 @@ def modes(function, *args):
         codes = re.findall(r"(?:mode|compute_left|compute_right) = (\d+)", call)
         if name == "lapax_svd":
             codes = [A if "full_matrices = true" in call else S]
-        found += [BY_ROWS[name]] if name in BY_ROWS else map(int, codes)
+        found += BY_ROWS.get(name, map(int, codes))
     return found
 
 

@@ -15,6 +15,8 @@ use crate::Scalar;
 pub(crate) struct Decompose<F> {
     pub(crate) n: usize,
     pub(crate) vectors: bool,
+    /// Of the matrices.
+    pub(crate) order: Order,
     /// Makes what ends the work on one matrix after another.
     pub(crate) finish: F,
 }
@@ -102,8 +104,8 @@ where
         let tile = &mut scratch.a.registers::<S>()[..size * parts];
         let z = &mut scratch.z.registers::<S>()[..size * parts];
         let scale = &mut scratch.scale.registers::<S>()[..n];
-        let square = Shape { m: n, n, order: Order::Column };
-        pack_as::<S, T, D>(simd, a.data(), count, square, &mut scratch.wide, tile);
+        let given = Shape { m: n, n, order: self.order };
+        pack_as::<S, T, D>(simd, a.data(), count, given, &mut scratch.wide, tile);
         let mut aside = isolated::<S, D::Lane<S>>(simd, tile, n);
         let mut extent = Extent::<S, D::Lane<S>>::new(simd);
         for x in tile.chunks_exact(parts) {
@@ -118,6 +120,7 @@ where
         let failed = form::<S, D::Lane<S>>(simd, tile, n, vectors, taus, self.vectors);
         let aside = flags(simd, aside.or(failed));
         let factors = numbers(scaling.powers);
+        let square = Shape { order: Order::Column, ..given };
         unpack(simd, tile, count, square, &mut scratch.t[..count * size]);
         if self.vectors {
             unpack(simd, z, count, square, &mut scratch.vectors[..count * size]);
@@ -128,10 +131,14 @@ where
         let (w, wi) = (w.into_data(), wi.into_data());
         let (left, right) = (left.into_data(), right.into_data());
         let imaginary = wi.len() / count;
+        let (left_size, right_size) = (left.len() / count, right.len() / count);
         for b in 0..count {
             let results = (
                 [&mut w[b * n..(b + 1) * n], &mut wi[b * imaginary..(b + 1) * imaginary]],
-                [&mut left[b * size..(b + 1) * size], &mut right[b * size..(b + 1) * size]],
+                [
+                    &mut left[b * left_size..(b + 1) * left_size],
+                    &mut right[b * right_size..(b + 1) * right_size],
+                ],
             );
             info[b] = if aside[b] {
                 finish.single(&a.data()[b * size..(b + 1) * size], results)

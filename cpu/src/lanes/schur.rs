@@ -16,6 +16,7 @@ use crate::Scalar;
 pub(crate) struct Decompose<F> {
     pub(crate) n: usize,
     pub(crate) vectors: bool,
+    pub(crate) order: Order,
     /// Makes what ends the work on one matrix after another.
     pub(crate) finish: F,
 }
@@ -82,7 +83,7 @@ where
         let Scratch { a, z, tau, wide, finish } = scratch;
         let tile = &mut a.registers::<S>()[..size * parts];
         let z = &mut z.registers::<S>()[..size * parts];
-        let square = Shape { m: n, n, order: Order::Column };
+        let square = Shape { m: n, n, order: self.order };
         let src = apart.unwrap_or(dst);
         pack_as::<S, T, D>(simd, src, count, square, wide, tile);
         let mut aside = isolated::<S, D::Lane<S>>(simd, tile, n);

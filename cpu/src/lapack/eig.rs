@@ -6,7 +6,8 @@ use super::integers::Int;
 use super::routines::Values;
 use super::workspace::{Lengths, Work};
 use super::{Routines, checked, each, finite};
-use crate::eig::Eigen;
+use crate::eig::{Eigen, columns};
+use crate::row_major;
 use crate::schur::Eigenvalues;
 use crate::{Error, Serial, Threads, Vectors};
 
@@ -28,12 +29,14 @@ pub fn geev<T: Routines>(
         return crate::eig::geev(left, right, batch, n, a, results, threads);
     }
     let (w, wi, imaginary) = results.w.parts(n);
+    let (vl, vr) = (results.left, results.right);
+    let [left_columns, right_columns] = [columns(left, vl, n), columns(right, vr, n)];
     let operands = (
         Items::new("a", batch, &[n, n], a)?,
         ItemsMut::new("w", batch, &[n], w)?,
         ItemsMut::new("wi", batch, &[imaginary], wi)?,
-        ItemsMut::new("vl", batch, &[n, n], results.left)?,
-        ItemsMut::new("vr", batch, &[n, n], results.right)?,
+        ItemsMut::new("vl", batch, &[n, left_columns], vl)?,
+        ItemsMut::new("vr", batch, &[n, right_columns], vr)?,
         ItemsMut::new("info", batch, &[], results.info)?,
     );
     let (order, jobs) = (Int::new("n", n)?, [left, right]);
@@ -66,6 +69,35 @@ pub fn geev<T: Routines>(
         checked(crate::eig::geev(left, right, 1, n, a, results, &Serial));
     });
     Ok(())
+}
+
+/// [`crate::eig::eig`] by [`geev`].
+///
+/// # Errors
+/// As [`geev`].
+pub fn eig<T: Routines>(
+    batch: usize,
+    n: usize,
+    a: &[T],
+    w: &mut [T::Complex],
+    v: &mut [T::Complex],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    row_major::eig(geev, batch, n, a, w, Some(v), threads)
+}
+
+/// [`crate::eig::eigvals`] by [`geev`].
+///
+/// # Errors
+/// As [`geev`].
+pub fn eigvals<T: Routines>(
+    batch: usize,
+    n: usize,
+    a: &[T],
+    w: &mut [T::Complex],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    row_major::eig(geev, batch, n, a, w, None, threads)
 }
 
 /// What one matrix after another reuses.

@@ -6,6 +6,7 @@ use super::integers::Int;
 use super::routines::Values;
 use super::workspace::Lengths;
 use super::{Routines, checked, each, finite, in_place};
+use crate::row_major;
 use crate::schur::Eigenvalues;
 use crate::{Error, InOut, Serial, Threads, Vectors};
 
@@ -63,4 +64,18 @@ pub fn gees<T: Routines>(
         checked(crate::schur::gees(vectors, 1, n, in_place(t), z, w, sdim, info, &Serial));
     });
     Ok(())
+}
+
+/// [`crate::schur::schur`] by [`gees`].
+///
+/// # Errors
+/// As [`gees`].
+pub fn schur<T: Routines>(
+    batch: usize,
+    n: usize,
+    t: InOut<'_, T>,
+    z: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    row_major::schur(gees, batch, n, t, z, threads)
 }

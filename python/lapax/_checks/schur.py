@@ -30,9 +30,19 @@ def _gees_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Ar
 
 def _gees_complex_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
     (a,), (t, z, w, sdim, info) = args, rets
+    return _ratios(a, attrs, t, z, w, unless((sdim == 0) & (info == 0), _triangular(t)))
+
+
+def _schur_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    (a,), (t, z) = args, rets
+    valid = _triangular(t) if a.dtype.kind == "c" else _standard(t)
+    return np.maximum(valid, _decomposition(a, t, z))
+
+
+def _triangular(t: Array) -> Array:
+    """0 where T is triangular, inf elsewhere."""
     triangular = np.all(np.tril(t, -1) == 0, axis=(-2, -1))
-    valid = triangular & (sdim == 0) & (info == 0)
-    return _ratios(a, attrs, t, z, w, unless(valid, np.zeros(valid.shape)))
+    return unless(triangular, np.zeros(triangular.shape))
 
 
 def _standard(t: Array) -> Array:
@@ -62,11 +72,15 @@ def _ratios(a: Array, attrs: Attrs, t: Array, z: Array, w: Array, valid: Array) 
     difference = np.minimum(*both) if a.dtype.kind != "c" else np.abs(w - diagonal)
     ratio = np.maximum(valid, _over(difference.max(-1, initial=0.0), n, size, a))
     if code_is(attrs, "mode", "V"):
-        error = scaled(wide(z) @ wide(t) @ adjoint(wide(z)) - wide(a), size, n, a)
-        return np.maximum(ratio, np.maximum(error, departure(wide(z), a)))
+        return np.maximum(ratio, _decomposition(a, t, z))
     trace = np.abs(diagonal.sum(-1) - _diagonal(wide(a), 0).sum(-1))
     length = np.abs(np.linalg.norm(wide(t), axis=(-2, -1)) - np.linalg.norm(wide(a), axis=(-2, -1)))
     return np.maximum(ratio, _over(np.maximum(trace, length), n, size, a))
+
+
+def _decomposition(a: Array, t: Array, z: Array) -> Array:
+    error = wide(z) @ wide(t) @ adjoint(wide(z)) - wide(a)
+    return np.maximum(scaled(error, norm(wide(a)), a.shape[-1], a), departure(wide(z), a))
 
 
 def _over(error: Array, n: int, size: Array, like: Array) -> Array:
@@ -82,4 +96,5 @@ def _flops(size: Size, attrs: Attrs) -> float:
 CHECKS = {
     "gees": Check(square, _gees_ratios, _flops),
     "gees_complex": Check(square, _gees_complex_ratios, _flops),
+    "schur": Check(square, _schur_ratios, lambda size, attrs: 25 * size.n**3),
 }

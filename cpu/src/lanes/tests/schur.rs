@@ -105,7 +105,8 @@ fn gees<T: Scalar>() {
                 ItemsMut::new("sdim", batch, &[], sdim).unwrap(),
                 ItemsMut::new("info", batch, &[], info).unwrap(),
             );
-            let kernel = schur::Decompose { n, vectors: true, finish: || Mark };
+            let kernel =
+                schur::Decompose { n, vectors: true, order: Order::Column, finish: || Mark };
             level.run::<T::Double, _>(batch, operands, &kernel);
             for b in 0..batch {
                 let what = format!("order {n}, matrix {b} of {batch}, {level:?}");
@@ -215,7 +216,7 @@ fn geev<T: Scalar>() {
             );
             let seen = AtomicUsize::new(0);
             let check = Check { a: &a, n, vectors, seen: &seen, what: &what };
-            let kernel = eig::Decompose { n, vectors, finish: || check };
+            let kernel = eig::Decompose { n, vectors, order: Order::Column, finish: || check };
             level.run::<T::Double, _>(batch, operands, &kernel);
             assert_eq!(seen.load(Relaxed), batch, "{what}");
             for (b, info) in info.into_iter().enumerate() {
