@@ -6,6 +6,8 @@
 //! basis of their singular vectors it is a row w beside a diagonal, which is zero there, and
 //! [`crate::merge`] finds the singular values of that as eigenvalues of D² + w·wᵀ.
 
+use std::ops::Range;
+
 use lapax_core::Real;
 use pulp::Arch;
 
@@ -19,13 +21,13 @@ use crate::{Scalar, Threads};
 /// at 8, 16 and 24: n = 33 152, 138 and 133 us, 64 504, 498 and 489, 256 10.6, 10.7 and 10.4 ms.
 const LEAF: usize = 24;
 
-/// B = U·diag(d)·Vᵀ, with d descending, for the B of order 1 with this diagonal and `e` above it. False
-/// where it failed; `d`, `u` and `v` have no meaning then.
+/// B = U·diag(d)·Vᵀ, with d descending, for the B of order 1 with this diagonal and `e` above it. Of U and V
+/// there are the columns `part` alone. False where it failed; `d`, `u` and `v` have no meaning then.
 pub(crate) fn decompose<R: Real + Scalar>(
     d: &mut [R],
     e: &[R],
-    u: &mut [R],
-    v: &mut [R],
+    [u, v]: [&mut [R]; 2],
+    part: Range<usize>,
     scratch: &mut Scratch<R>,
     threads: &dyn Threads,
     arch: Arch,
@@ -34,7 +36,8 @@ pub(crate) fn decompose<R: Real + Scalar>(
     v.fill(R::ZERO);
     let rows = d.len();
     let problem = Problem { d: &mut *d, e, u: &mut *u, v: &mut *v, rows, row: 0 };
-    if !divide(problem, scratch.work(), threads, arch) {
+    let ascending = rows - part.end..rows - part.start;
+    if !divide(problem, ascending, scratch.work(), threads, arch) {
         return false;
     }
     scratch.sort(d, Towards::Zero, [u, v]);
@@ -74,10 +77,12 @@ impl<R> Problem<'_, R> {
     }
 }
 
-/// The singular values of a block, in no order, and its vectors. The columns of U and V are zero before;
-/// where there is one more of V, the last one is what B makes zero.
+/// The singular values of a block, in no order, and the vectors of those at these places when they are sorted,
+/// ascending. The columns of U and V are zero before; where there is one more of V, the last one is what B
+/// makes zero.
 fn divide<R: Real + Scalar>(
     mut problem: Problem<'_, R>,
+    part: Range<usize>,
     mut work: Work<'_, R>,
     threads: &dyn Threads,
     arch: Arch,
@@ -91,8 +96,11 @@ fn divide<R: Real + Scalar>(
     let [first, second] = problem.split_around(middle);
     let (first_work, second_work) = work.split_at(middle + 1);
     let pieces = [(first, first_work), (second, second_work)];
-    halves(n, pieces, threads, |(half, work), threads| divide(half, work, threads, arch))
-        && merge(problem, row, work.merge(n), threads, arch)
+    let whole = |(half, work): (Problem<'_, R>, Work<'_, R>), threads: &dyn Threads| {
+        let all = 0..half.d.len();
+        divide(half, all, work, threads, arch)
+    };
+    halves(n, pieces, threads, whole) && merge(problem, part, row, work.merge(n), threads, arch)
 }
 
 /// A block that is not divided: one more column makes it square with a row of zeros.
@@ -143,6 +151,7 @@ struct Row<R> {
 /// Makes one SVD of those of two blocks and of the row between them.
 fn merge<R: Real + Scalar>(
     problem: Problem<'_, R>,
+    part: Range<usize>,
     middle: Row<R>,
     mut merge: Merge<'_, R>,
     threads: &dyn Threads,
@@ -178,6 +187,9 @@ fn merge<R: Real + Scalar>(
     let Some(rho) = merge.normalize() else { return false };
     if !merge.solve::<true>(d, rho, threads, arch) {
         return false;
+    }
+    if part.len() < n {
+        merge.want(d, part);
     }
     merge.multiply(v, zero + 1, d, threads, |solved, vectors| {
         arch.dispatch(Eigenvectors { z: solved.weights, differences: vectors });
@@ -297,7 +309,7 @@ pub(crate) mod tests {
         let mut vectors = [(); 2].map(|()| vec![R::from_f64(f64::NAN); n * n]);
         let [u, v] = &mut vectors;
         let scratch = &mut Scratch::new(n, STEPS);
-        if !decompose(&mut s, &e, u, v, scratch, threads, Arch::new()) {
+        if !decompose(&mut s, &e, [u, v], 0..n, scratch, threads, Arch::new()) {
             return None;
         }
         let accepted = |[u, v]: &[Vec<R>; 2]| is_svd((&d, &e), &s, u, v, &mut vec![R::ZERO; n]);
@@ -313,6 +325,15 @@ pub(crate) mod tests {
             }
         }
         let [u, v] = vectors;
+        for part in [0..n / 3, n / 3..n / 2, n / 2..n] {
+            let (mut some, mut x, mut y) = (d.clone(), u.clone(), v.clone());
+            let both = [&mut x[..], &mut y[..]];
+            let found = decompose(&mut some, &e, both, part.clone(), scratch, threads, Arch::new());
+            assert!(found && some == s, "n = {n}, {part:?}");
+            let [x, y] = [&x, &y].map(|x| &x[part.start * n..part.end * n]);
+            let sums = &mut vec![R::ZERO; n];
+            assert!(is_svd((&d, &e), &s[part.clone()], x, y, sums), "n = {n}, {part:?}");
+        }
         Some([s, u, v])
     }
 

@@ -143,6 +143,7 @@ impl<'a, R> Work<'a, R> {
             deflated,
             deflates,
             places,
+            wanted: None,
             poles,
             weights,
             squares,
@@ -180,6 +181,8 @@ pub(crate) struct Merge<'a, R> {
     deflates: usize,
     /// The numbers of those that take part in the rank-one problem, where they are sorted by kind.
     places: &'a mut [usize],
+    /// Those of the vectors that are wanted, where not all are.
+    wanted: Option<Range<usize>>,
     /// The rank-one problem.
     poles: &'a mut [R],
     weights: &'a mut [R],
@@ -376,8 +379,19 @@ impl<R: Real + Scalar> Merge<'_, R> {
             })
     }
 
+    /// Of all values, which d holds now, those at these places are wanted when they are sorted, ascending: the
+    /// other vectors are not found.
+    pub(crate) fn want(&mut self, d: &[R], places: Range<usize>) {
+        sort(self.order, d);
+        let found = self.order[places].iter().copied().filter(|&column| column < self.keeps);
+        let first = found.clone().min();
+        let last = found.max();
+        self.wanted = Some(first.zip(last).map_or(0..0, |(first, last)| first..last + 1));
+    }
+
     /// Multiplies a basis, of whose block the first half has `upper` rows, by the vectors, which are made
-    /// by `vectors` in strips of columns; what comes behind are the columns that do not take part.
+    /// by `vectors` in strips of columns; what comes behind are the columns that do not take part. Columns of
+    /// vectors that are not wanted have no meaning then.
     pub(crate) fn multiply(
         &mut self,
         basis: Basis<'_, R>,
@@ -426,8 +440,10 @@ impl<R: Real + Scalar> Merge<'_, R> {
             places: &self.places[..order],
             values,
         };
-        let strips = self.vectors[..order * order].chunks_mut(STRIP * order);
-        let strips = strips.zip(values[..order].chunks(STRIP)).zip(now.chunks_mut(STRIP * rows));
+        let Range { start, end } = self.wanted.clone().unwrap_or(0..order);
+        let strips = self.vectors[start * order..end * order].chunks_mut(STRIP * order);
+        let columns = now[start * rows..end * rows].chunks_mut(STRIP * rows);
+        let strips = strips.zip(values[start..end].chunks(STRIP)).zip(columns);
         each(threads, strips, |((strip, values), columns)| {
             vectors(Solved { values, ..solved }, strip);
             let count = values.len();

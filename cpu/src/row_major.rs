@@ -4,6 +4,7 @@
 //! A row-major matrix is its transpose, column-major. Where an operation on Aᵀ is not one on A, the
 //! batch is transposed in memory before and after.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use lapax_core::{Items, ItemsInOut, ItemsMut, Scalar as _, for_each, index_fits_i32, run_each};
@@ -321,6 +322,100 @@ pub(crate) fn eigh<T: Scalar>(
     Ok(())
 }
 
+/// [`crate::eigh::eigh_subset`], of which all is found.
+#[allow(clippy::too_many_arguments, reason = "those of eigh_subset, and the routine")]
+pub(crate) fn eigh_subset<T: Scalar>(
+    syevd: Syevd<T>,
+    uplo: Uplo,
+    batch: usize,
+    n: usize,
+    part: Range<usize>,
+    a: &[T],
+    v: &mut [T],
+    w: &mut [T::Real],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let (a, v, w) = subset_operands(batch, n, &part, a, v, w)?;
+    if n == 0 {
+        return Ok(());
+    }
+    let mut columns = vec![T::ZERO; a.data().len()];
+    let (mut values, mut info) = (vec![T::Real::ZERO; batch * n], vec![0; batch]);
+    let all = InOut { src: Some(a.data()), dst: &mut columns[..] };
+    syevd(Vectors::Wanted, uplo.other(), batch, n, all, &mut values, &mut info, threads)?;
+    let operands = (
+        Items::new("columns", batch, &[n, n], &columns)?,
+        Items::new("values", batch, &[n], &values)?,
+        Items::new("info", batch, &[], &info)?,
+        v,
+        w,
+    );
+    let time = nanoseconds::<T>(n.saturating_mul(part.len()));
+    for_each(
+        batch,
+        operands,
+        time,
+        threads,
+        || (),
+        |(), (columns, values, info, v, w)| {
+            take_part((columns, values), info[0], part.clone(), v, w);
+        },
+    );
+    Ok(())
+}
+
+/// A, `v` and `w`, which have as many elements as their sizes and those of the part say.
+#[allow(clippy::type_complexity, reason = "a tuple of operands")]
+pub(crate) fn subset_operands<'a, T: Scalar>(
+    batch: usize,
+    n: usize,
+    part: &Range<usize>,
+    a: &'a [T],
+    v: &'a mut [T],
+    w: &'a mut [T::Real],
+) -> Result<(Items<'a, T>, ItemsMut<'a, T>, ItemsMut<'a, T::Real>), Error> {
+    index_fits_i32("n", n)?;
+    is_part(part, ("n", n))?;
+    Ok((
+        Items::new("a", batch, &[n, n], a)?,
+        ItemsMut::new("v", batch, &[n, part.len()], v)?,
+        ItemsMut::new("w", batch, &[part.len()], w)?,
+    ))
+}
+
+/// Whether all places are among so many.
+fn is_part(part: &Range<usize>, all: (&'static str, usize)) -> Result<(), Error> {
+    let (start, stop) = (("start", part.start), ("stop", part.end));
+    for ((larger, larger_value), (smaller, smaller_value)) in [(all, stop), (stop, start)] {
+        if larger_value < smaller_value {
+            return Err(Error::Order { larger, larger_value, smaller, smaller_value });
+        }
+    }
+    Ok(())
+}
+
+/// Part of the eigenvectors of a matrix's transpose, by columns, becomes part of its own, by rows.
+pub(crate) fn take_part<T: Scalar>(
+    (columns, values): (&[T], &[T::Real]),
+    info: i32,
+    part: Range<usize>,
+    v: &mut [T],
+    w: &mut [T::Real],
+) {
+    if info != 0 {
+        v.fill(nan());
+        w.fill(nan::<T>().re());
+        return;
+    }
+    let (n, count) = (values.len(), part.len());
+    w.copy_from_slice(&values[part.clone()]);
+    for (column, j) in columns[part.start * n..part.end * n].chunks_exact(n).zip(0..) {
+        for (v, x) in v[j..].iter_mut().step_by(count).zip(column) {
+            *v = x.conj();
+        }
+    }
+}
+
 /// [`crate::eigh::eigvalsh`].
 pub(crate) fn eigvalsh<T: Scalar>(
     syevd: Syevd<T>,
@@ -374,6 +469,94 @@ pub(crate) fn svd<T: Scalar>(
     gesdd(job, batch, n, m, a, turned, threads)?;
     mark_failed(&info, s, [u, vt]);
     Ok(())
+}
+
+/// [`crate::svd::svd_subset`], of which all is found.
+#[allow(clippy::too_many_arguments, reason = "those of svd_subset, and the routine")]
+pub(crate) fn svd_subset<T: Scalar>(
+    gesdd: Gesdd<T>,
+    batch: usize,
+    (m, n): (usize, usize),
+    part: Range<usize>,
+    a: &[T],
+    s: &mut [T::Real],
+    u: &mut [T],
+    vt: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let (a, s, u, vt) = svd_operands(batch, (m, n), &part, a, s, u, vt)?;
+    let k = m.min(n);
+    if k == 0 {
+        return Ok(());
+    }
+    let (mut values, mut info) = (vec![T::Real::ZERO; batch * k], vec![0; batch]);
+    let zeros = |length| vec![T::ZERO; batch * length];
+    let (mut scratch, mut left, mut right) = (zeros(m * n), zeros(m * k), zeros(k * n));
+    // By columns it is Aᵀ, whose U and Vᴴ are by rows Vᴴ and U.
+    let all = Svd { s: &mut values[..], u: &mut right[..], vt: &mut left[..], info: &mut info[..] };
+    let matrices = InOut { src: Some(a.data()), dst: &mut scratch[..] };
+    gesdd(SingularVectors::Thin, batch, n, m, matrices, all, threads)?;
+    let found = (
+        Items::new("values", batch, &[k], &values)?,
+        Items::new("left", batch, &[m, k], &left)?,
+        Items::new("right", batch, &[k, n], &right)?,
+        Items::new("info", batch, &[], &info)?,
+    );
+    let time = nanoseconds::<T>(m.saturating_add(n).saturating_mul(part.len()));
+    for_each(
+        batch,
+        (found, (s, u, vt)),
+        time,
+        threads,
+        || (),
+        |(), ((values, left, right, info), (s, u, vt))| {
+            take_singular_part((values, left, right), info[0], part.clone(), s, [u, vt]);
+        },
+    );
+    Ok(())
+}
+
+/// A, `s`, `u` and `vt`, which have as many elements as their sizes and those of the part say.
+#[allow(clippy::type_complexity, reason = "a tuple of operands")]
+pub(crate) fn svd_operands<'a, T: Scalar>(
+    batch: usize,
+    (m, n): (usize, usize),
+    part: &Range<usize>,
+    a: &'a [T],
+    s: &'a mut [T::Real],
+    u: &'a mut [T],
+    vt: &'a mut [T],
+) -> Result<(Items<'a, T>, ItemsMut<'a, T::Real>, ItemsMut<'a, T>, ItemsMut<'a, T>), Error> {
+    index_fits_i32("m", m)?;
+    index_fits_i32("n", n)?;
+    is_part(part, ("min(m, n)", m.min(n)))?;
+    Ok((
+        Items::new("a", batch, &[m, n], a)?,
+        ItemsMut::new("s", batch, &[part.len()], s)?,
+        ItemsMut::new("u", batch, &[m, part.len()], u)?,
+        ItemsMut::new("vt", batch, &[part.len(), n], vt)?,
+    ))
+}
+
+/// Part of the factors of a matrix, both by rows.
+pub(crate) fn take_singular_part<T: Scalar>(
+    (values, left, right): (&[T::Real], &[T], &[T]),
+    info: i32,
+    part: Range<usize>,
+    s: &mut [T::Real],
+    [u, vt]: [&mut [T]; 2],
+) {
+    if info != 0 {
+        s.fill(nan::<T>().re());
+        [u, vt].into_iter().for_each(|x| x.fill(nan()));
+        return;
+    }
+    let (k, n) = (values.len(), right.len() / values.len());
+    s.copy_from_slice(&values[part.clone()]);
+    vt.copy_from_slice(&right[part.start * n..part.end * n]);
+    for (u, left) in u.chunks_exact_mut(part.len().max(1)).zip(left.chunks_exact(k)) {
+        u.copy_from_slice(&left[part.clone()]);
+    }
 }
 
 /// [`crate::eig::eig`], or [`crate::eig::eigvals`] where there is no `v`.

@@ -3,9 +3,11 @@
 //! A wide matrix is decomposed through its transpose, Aᵀ = conj(V)·diag(s)·Uᵀ, so that all below the
 //! public functions has at least as many rows as columns.
 
+use std::ops::Range;
+
 use faer::MatMut;
 use lapax_core::{
-    Items, ItemsInOut, ItemsMut, Real as _, for_each, for_each_large, index_fits_i32,
+    Items, ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each, for_each_large, index_fits_i32,
 };
 use lapax_cpu_macros::per_scalar;
 use pulp::Arch;
@@ -15,7 +17,7 @@ use crate::merge::SHARED_ORDER;
 use crate::normal_range::{largest_part, power_near_reciprocal};
 use crate::row_major;
 use crate::scalar::nanoseconds;
-use crate::tall_svd::{Factors, Scratch};
+use crate::tall_svd::{DIVIDED, Factors, Scratch};
 use crate::{Error, InOut, Scalar, SingularVectors, Threads};
 
 /// The smaller order up to which a batch goes through lanes. For f64 with AVX-512 and one thread, at
@@ -207,6 +209,63 @@ pub fn svd<T: Scalar<Real: Scalar>>(
     let call = Call { method: Method::Divide, job, m: n, n: m, arch: Arch::new() };
     call.in_lanes(batch, a, (ItemsMut::new("left", batch, &[0], &mut [])?, results), threads)?;
     row_major::mark_failed(&info, s, [u, vt]);
+    Ok(())
+}
+
+/// Some of the singular values of each row-major m × n matrix of a batch, and their vectors.
+///
+/// `s` holds those of the descending singular values that are at the places `part`, k of them; `u` is m × k and
+/// `vt` k × n. It is for fewer vectors that less is done: the bidiagonal matrix is found as a whole, and its
+/// values are.
+///
+/// # Errors
+/// As [`gesdd`], and where the places are not among the min(m, n).
+#[allow(clippy::too_many_arguments, reason = "a matrix and its factors, and the part")]
+#[per_scalar]
+pub fn svd_subset<T: Scalar<Real: Scalar>>(
+    batch: usize,
+    m: usize,
+    n: usize,
+    part: Range<usize>,
+    a: &[T],
+    s: &mut [T::Real],
+    u: &mut [T],
+    vt: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let (job, k) = (SingularVectors::Thin, m.min(n));
+    if k < DIVIDED || in_lanes::<T>(job, batch, n, m) {
+        return row_major::svd_subset(gesdd, batch, (m, n), part, a, s, u, vt, threads);
+    }
+    let operands = row_major::svd_operands(batch, (m, n), &part, a, s, u, vt)?;
+    // By columns it is Aᵀ, whose factors of these names are by rows Vᴴ and U.
+    let call = Call { method: Method::Divide, job, m: n, n: m, arch: Arch::new() };
+    let scratch = || {
+        let mut scratch = call.scratch();
+        scratch.1.part = part.clone();
+        let zeros = |length| vec![T::ZERO; length];
+        (scratch, zeros(m * n), vec![T::Real::ZERO; k], zeros(k * n), zeros(m * k))
+    };
+    type Whole<T, R> = ((Vec<T>, Scratch<T>), Vec<T>, Vec<R>, Vec<T>, Vec<T>);
+    let one = |(scratch, copy, values, right, left): &mut Whole<T, T::Real>,
+               a: &[T],
+               results: [&mut [T]; 2],
+               s: &mut [T::Real],
+               threads: Option<&dyn Threads>| {
+        copy.copy_from_slice(a);
+        let info = call.decompose(copy, values, right, left, threads, scratch);
+        row_major::take_singular_part((values, left, right), info, part.clone(), s, results);
+    };
+    if batch == 1 && k >= SHARED_ORDER {
+        for_each_large(batch, operands, threads, |(a, s, u, vt), threads| {
+            one(&mut scratch(), a, [u, vt], s, Some(threads));
+        });
+        return Ok(());
+    }
+    let time = nanoseconds::<T>(call.products());
+    for_each(batch, operands, time, threads, scratch, |scratch, (a, s, u, vt)| {
+        one(scratch, a, [u, vt], s, None);
+    });
     Ok(())
 }
 

@@ -3,6 +3,8 @@
 //! A much taller one is first reduced to its triangular factor, A = Q·R (Chan, "An improved
 //! algorithm for computing the singular value decomposition", ACM Trans. Math. Softw. 8, 1982).
 
+use std::ops::Range;
+
 use faer::{MatMut, MatRef};
 use lapax_core::{Real, Scalar as _, Serial};
 use pulp::Arch;
@@ -25,7 +27,7 @@ use crate::{Scalar, Side, SingularVectors, Threads};
 const BLOCK: usize = 32;
 /// The order from which a bidiagonal matrix is divided. On one core with AVX-512, f64, gesdd with vectors by
 /// QR steps and divided: n = 24 75 and 77 us, 33 150 and 133, 64 649 and 489, 256 21 and 10 ms.
-const DIVIDED: usize = 33;
+pub(crate) const DIVIDED: usize = 33;
 /// The order up to which a triangular factor is not worth its own reflectors.
 const QR_ORDER: usize = 8;
 
@@ -44,6 +46,8 @@ pub(crate) struct Factors<'a, T> {
 
 /// What decompositions of matrices of one shape reuse.
 pub(crate) struct Scratch<T: Scalar> {
+    /// Which of the n singular vectors are wanted, in the order of the values; all where U has all columns.
+    pub(crate) part: Range<usize>,
     triangle: Option<TriangleScratch<T>>,
     square: SquareScratch<T>,
     /// For the products with Q and P.
@@ -127,7 +131,7 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
                 merge: merge::Scratch::new(n, STEPS),
             }),
         };
-        Self { triangle, square, block }
+        Self { part: 0..n, triangle, square, block }
     }
 
     /// Decomposes `a`, which is scratch, into `s` and the factors that are asked for. `Err` is the
@@ -142,7 +146,7 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
         arch: Arch,
     ) -> Result<(), usize> {
         let n = s.len();
-        let Self { triangle, square, block } = self;
+        let Self { part, triangle, square, block } = self;
         if n == 0 {
             if let Some(Factors { mut u, .. }) = factors {
                 set_ones(&mut u, 0);
@@ -151,7 +155,7 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
         }
         let m = a.len() / n;
         let Some(TriangleScratch { tau, r, factor }) = triangle else {
-            return square.decompose(a, s, factors, block, threads, arch);
+            return square.decompose(a, s, factors, part, block, threads, arch);
         };
         match threads {
             Some(threads) if n > TILED_ORDER => factor_tiled(a, m, tau, threads),
@@ -162,11 +166,13 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
             r[j + 1..].fill(T::ZERO);
         }
         let Some(Factors { mut u, vt }) = factors else {
-            return square.decompose(r, s, None, block, threads, arch);
+            return square.decompose(r, s, None, part, block, threads, arch);
         };
         set_ones(&mut u, n);
         let top = u.as_mut().submatrix_mut(0, 0, n, n);
-        let outcome = square.decompose(r, s, Some(Factors { u: top, vt }), block, threads, arch);
+        let top = Some(Factors { u: top, vt });
+        let outcome = square.decompose(r, s, top, part, block, threads, arch);
+        let u = wanted(u, part, n);
         multiply_by_q(MatRef::from_column_major_slice(a, m, n), tau, u, block, threads);
         outcome
     }
@@ -174,11 +180,13 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
 
 impl<T: Scalar<Real: Scalar>> SquareScratch<T> {
     /// Decomposes `a` without looking at its shape.
+    #[allow(clippy::too_many_arguments, reason = "a matrix, its factors and what they take")]
     fn decompose(
         &mut self,
         a: &mut [T],
         s: &mut [T::Real],
         factors: Option<Factors<'_, T>>,
+        part: &Range<usize>,
         block: &mut BlockScratch<T>,
         threads: Option<&dyn Threads>,
         arch: Arch,
@@ -205,8 +213,10 @@ impl<T: Scalar<Real: Scalar>> SquareScratch<T> {
             }
             return arch.dispatch(BidiagonalQr { d: s, e, vectors: None, rotations, steps });
         };
-        let divide = self.divide.as_mut();
-        let outcome = if divide.is_some_and(|divide| divide.vectors(s, e, [x, y], threads, arch)) {
+        let divided = |divide: &mut DivideScratch<T::Real>| {
+            divide.vectors(s, e, [&mut x[..], &mut y[..]], part, threads, arch)
+        };
+        let outcome = if self.divide.as_mut().is_some_and(divided) {
             Ok(())
         } else {
             set_identity(x, n);
@@ -223,29 +233,34 @@ impl<T: Scalar<Real: Scalar>> SquareScratch<T> {
             }
         }
         let q = MatRef::from_column_major_slice(a, a.len() / n, n);
-        multiply_by_q(q, tau_q, u, block, threads);
+        multiply_by_q(q, tau_q, wanted(u, part, n), block, threads);
+        let vt = vt.subrows_mut(part.start, part.len());
         multiply_by_p(MatRef::from_column_major_slice(right, n, n), tau_p, vt, block, threads);
         outcome
     }
 }
 
 impl<R: Real + Scalar> DivideScratch<R> {
-    /// B = X·diag(s)·Yᵀ by divide and conquer; false where it failed, and `s` is what it was.
+    /// B = X·diag(s)·Yᵀ by divide and conquer, with part of the columns of X and Y; false where it failed, and
+    /// `s` is what it was.
     fn vectors(
         &mut self,
         s: &mut [R],
         e: &[R],
         [x, y]: [&mut [R]; 2],
+        part: &Range<usize>,
         threads: Option<&dyn Threads>,
         arch: Arch,
     ) -> bool {
         let Self { copy: [d, sums], merge } = self;
         d.copy_from_slice(s);
         let threads = threads.unwrap_or(&Serial);
-        if bidiagonal_svd::decompose(s, e, x, y, merge, threads, arch)
-            && is_svd((d, e), s, x, y, sums)
-        {
-            return true;
+        let both = [&mut *x, &mut *y];
+        if bidiagonal_svd::decompose(s, e, both, part.clone(), merge, threads, arch) {
+            let [x, y] = [x, y].map(|x| &x[part.start * d.len()..part.end * d.len()]);
+            if is_svd((d, e), &s[part.clone()], x, y, sums) {
+                return true;
+            }
         }
         s.copy_from_slice(d);
         false
@@ -258,6 +273,11 @@ fn set_ones<T: Scalar>(u: &mut MatMut<'_, T>, n: usize) {
     u.as_mut().submatrix_mut(n, 0, m - n, n.min(cols)).fill(T::ZERO);
     u.as_mut().subcols_mut(n, cols - n).fill(T::ZERO);
     (n..cols).for_each(|j| u[(j, j)] = T::ONE);
+}
+
+/// The columns of U that are wanted, of which n may be wanted in part.
+fn wanted<'a, T>(u: MatMut<'a, T>, part: &Range<usize>, n: usize) -> MatMut<'a, T> {
+    if part.len() == n { u } else { u.subcols_mut(part.start, part.len()) }
 }
 
 /// U ← Q·U.

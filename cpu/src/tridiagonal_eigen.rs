@@ -5,6 +5,8 @@
 //! the eigensystem in the basis of theirs. What the rank-one matrix hardly touches is deflated: Rutter,
 //! "A serial implementation of Cuppen's divide and conquer algorithm" (LAPACK working note 69, 1994).
 
+use std::ops::Range;
+
 use lapax_core::Real;
 use pulp::Arch;
 
@@ -19,11 +21,12 @@ use crate::{Scalar, Threads};
 const LEAF: usize = 16;
 
 /// T = Z·diag(d)·Zᵀ, with d ascending, for the T of order 1 with this diagonal and `e` beside it, which
-/// is lost. False where it failed; `d` and `z` have no meaning then.
+/// is lost. Of Z there are the columns `part` alone. False where it failed; `d` and `z` have no meaning then.
 pub(crate) fn decompose<R: Real + Scalar>(
     d: &mut [R],
     e: &mut [R],
     z: &mut [R],
+    part: Range<usize>,
     scratch: &mut Scratch<R>,
     threads: &dyn Threads,
     arch: Arch,
@@ -31,7 +34,7 @@ pub(crate) fn decompose<R: Real + Scalar>(
     z.fill(R::ZERO);
     let rows = d.len();
     let problem = Problem { d: &mut *d, e, z: &mut *z, rows, row: 0 };
-    if !divide(problem, scratch.work(), threads, arch) {
+    if !divide(problem, part, scratch.work(), threads, arch) {
         return false;
     }
     scratch.sort(d, Towards::Infinity, [z]);
@@ -61,9 +64,11 @@ impl<R> Problem<'_, R> {
     }
 }
 
-/// The eigensystem of a block, in no order. The columns of Z are zero before.
+/// The eigensystem of a block, in no order, with the vectors of these values when they are sorted. The columns
+/// of Z are zero before.
 fn divide<R: Real + Scalar>(
     mut problem: Problem<'_, R>,
+    part: Range<usize>,
     mut work: Work<'_, R>,
     threads: &dyn Threads,
     arch: Arch,
@@ -80,8 +85,12 @@ fn divide<R: Real + Scalar>(
     let [first, second] = problem.split_at(half);
     let (first_work, second_work) = work.split_at(half);
     let pieces = [(first, first_work), (second, second_work)];
-    halves(n, pieces, threads, |(half, work), threads| divide(half, work, threads, arch))
-        && merge(problem, coupling, work.merge(n), threads, arch)
+    let whole = |(half, work): (Problem<'_, R>, Work<'_, R>), threads: &dyn Threads| {
+        let all = 0..half.d.len();
+        divide(half, all, work, threads, arch)
+    };
+    halves(n, pieces, threads, whole)
+        && merge(problem, part, coupling, work.merge(n), threads, arch)
 }
 
 /// A block that is not divided.
@@ -105,6 +114,7 @@ fn leaf<R: Real + Scalar>(problem: Problem<'_, R>, work: Work<'_, R>, arch: Arch
 /// Makes one eigensystem of those of two halves.
 fn merge<R: Real + Scalar>(
     problem: Problem<'_, R>,
+    part: Range<usize>,
     coupling: R,
     mut merge: Merge<'_, R>,
     threads: &dyn Threads,
@@ -129,6 +139,9 @@ fn merge<R: Real + Scalar>(
     deflate(&mut basis, d, rho, &mut merge, arch);
     if !merge.solve::<false>(d, rho, threads, arch) {
         return false;
+    }
+    if part.len() < n {
+        merge.want(d, part);
     }
     merge.multiply(basis, half, d, threads, |solved, vectors| {
         arch.dispatch(Eigenvectors { z: solved.weights, differences: vectors });
@@ -213,7 +226,7 @@ pub(crate) mod tests {
         let (d, e) = (convert(d), convert(&e[1..]));
         let (mut w, mut off, mut z) = (d.clone(), e.clone(), vec![R::from_f64(f64::NAN); n * n]);
         let mut scratch = Scratch::new(n, STEPS);
-        if !decompose(&mut w, &mut off, &mut z, &mut scratch, threads, Arch::new()) {
+        if !decompose(&mut w, &mut off, &mut z, 0..n, &mut scratch, threads, Arch::new()) {
             return None;
         }
         let sums = &mut vec![R::ZERO; n];
@@ -226,6 +239,21 @@ pub(crate) mod tests {
             assert!(!is_eigensystem(&d, &e, &w, &z, sums), "n = {n}");
         }
         z[at] = element;
+        for part in [0..n / 3, n / 3..n / 2, n / 2..n] {
+            let (mut some, mut off, mut x) = (d.clone(), e.clone(), z.clone());
+            let whole = part.start * n..part.end * n;
+            let found = decompose(
+                &mut some,
+                &mut off,
+                &mut x,
+                part.clone(),
+                &mut scratch,
+                threads,
+                Arch::new(),
+            );
+            assert!(found && some == w, "n = {n}, {part:?}");
+            assert!(is_eigensystem(&d, &e, &w[part], &x[whole], sums), "n = {n}");
+        }
         Some((w, z))
     }
 

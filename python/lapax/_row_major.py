@@ -61,6 +61,19 @@ def _eigh(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     return {"uplo": np.uint8(ord("L" if params["lower"] else "U"))}
 
 
+def _eigh_subset(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    part = _part(avals, params)
+    return part and {**part, "uplo": np.uint8(ord("L" if params["lower"] else "U"))}
+
+
+def _part(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    """The first place that is wanted; None where JAX's rule is to say that not all are there."""
+    start, stop = params["subset_by_index"]
+    if not 0 <= start <= stop <= min(avals[0].shape[-2:]):
+        return None
+    return {"start": np.int32(start)}
+
+
 def _schur(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     return {} if params["compute_schur_vectors"] and not params["sort_eig_vals"] else None
 
@@ -71,16 +84,23 @@ def _svd(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     return {"full_matrices": np.bool_(params["full_matrices"])}
 
 
+def _svd_subset(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    thin = not params["full_matrices"] and _by_halves(params)
+    return _part(avals, params) if thin else None
+
+
 def _svdvals(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     return {} if _whole_by_halves(params) else None
 
 
 def _whole_by_halves(params: Mapping[str, Any]) -> bool:
     """Whether the decomposition is wanted whole, and no other algorithm than divide and conquer."""
+    return params["subset_by_index"] is None and _by_halves(params)
+
+
+def _by_halves(params: Mapping[str, Any]) -> bool:
     algorithm = params.get("algorithm")
-    return params["subset_by_index"] is None and (
-        algorithm is None or algorithm.name in ("DEFAULT", "DIVIDE_AND_CONQUER", "POLAR")
-    )
+    return algorithm is None or algorithm.name in ("DEFAULT", "DIVIDE_AND_CONQUER", "POLAR")
 
 
 def _lu_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
@@ -118,6 +138,7 @@ _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes |
     "cholesky": _cholesky,
     "eig": _eig,
     "eigh": _eigh,
+    "eigh_subset": _eigh_subset,
     "eigvals": _eig,
     "eigvalsh": _eigh,
     "inv": _always,
@@ -128,6 +149,7 @@ _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes |
     "slogdet": _always,
     "solve": _solve,
     "svd": _svd,
+    "svd_subset": _svd_subset,
     "svdvals": _svdvals,
     "tridiagonal_solve": _tridiagonal_solve,
     "triangular_solve": _triangular_solve,

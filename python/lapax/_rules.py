@@ -147,7 +147,8 @@ def eigh(
 ) -> Sequence[Any]:
     """`eigh_p`, also for `subset_by_index` and for every EighImplementation."""
     kept = functools.partial(_by_syevd, primitive, stock)
-    return _by_rows("eigh", kept, ctx, (a,), {**params, "subset_by_index": subset_by_index})
+    op = "eigh" if subset_by_index is None else "eigh_subset"
+    return _by_rows(op, kept, ctx, (a,), {**params, "subset_by_index": subset_by_index})
 
 
 def _by_syevd(
@@ -216,6 +217,8 @@ def svd(
     """`svd_p`, also for `subset_by_index` and for every SvdAlgorithm."""
     kept = functools.partial(_by_gesdd, primitive, stock)
     op = "svd" if params["compute_uv"] else "svdvals"
+    if params["compute_uv"] and subset_by_index is not None:
+        op = "svd_subset"
     whole = {**params, "subset_by_index": subset_by_index, "algorithm": algorithm}
     return _by_rows(op, kept, ctx, (a,), whole)
 

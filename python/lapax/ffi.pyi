@@ -148,6 +148,10 @@ class EighResult(NamedTuple):
     v: Array
     w: Array
 
+class EighSubsetResult(NamedTuple):
+    v: Array
+    w: Array
+
 class SytrdResult(NamedTuple):
     reflectors: Array
     d: Array
@@ -170,6 +174,11 @@ class GesvdResult(NamedTuple):
     info: Array
 
 class SvdResult(NamedTuple):
+    s: Array
+    u: Array
+    vt: Array
+
+class SvdSubsetResult(NamedTuple):
     s: Array
     u: Array
     vt: Array
@@ -251,6 +260,13 @@ def orgqr(a: ArrayLike, tau: ArrayLike) -> Array: ...
 def ormqr(a: ArrayLike, tau: ArrayLike, c: ArrayLike, *, left: bool, transpose: bool) -> Array: ...
 def syevd(a: ArrayLike, *, mode: SyevdMode | str | int, uplo: Uplo | str | int) -> SyevdResult: ...
 def eigh(a: ArrayLike, *, uplo: Uplo | str | int) -> EighResult: ...
+def eigh_subset(
+    a: ArrayLike,
+    *,
+    k: int,
+    start: int,
+    uplo: Uplo | str | int,
+) -> EighSubsetResult: ...
 def eigvalsh(a: ArrayLike, *, uplo: Uplo | str | int) -> Array: ...
 def sytrd(a: ArrayLike, *, uplo: Uplo | str | int) -> SytrdResult: ...
 def gesdd(
@@ -268,6 +284,7 @@ def gesvd(
     mode: GesvdMode | str | int,
 ) -> GesvdResult: ...
 def svd(a: ArrayLike, *, full_matrices: bool) -> SvdResult: ...
+def svd_subset(a: ArrayLike, *, k: int, start: int) -> SvdSubsetResult: ...
 def svdvals(a: ArrayLike) -> Array: ...
 def csr_sparse_dense(
     data: ArrayLike,

@@ -4,7 +4,7 @@ use lapax_core::{Scalar, Uplo, Vectors};
 
 #[cfg(feature = "cuda")]
 use super::cuda as device;
-use super::{c32, c64, in_out};
+use super::{c32, c64, in_out, unsigned};
 #[cfg(feature = "cuda")]
 use lapax_cuda::eigh::Algorithm;
 
@@ -63,6 +63,28 @@ super::ops! { eigh;
     cpu = any("lapax_eigh"), |call, threads| {
         let (uplo, v) = (call.uplo, in_out(call.v));
         dispatch!(eigh::eigh(uplo, call.batch, call.n, v, call.w, threads))
+    };
+    cuda = none;
+
+    /// Some eigenvalues of a row-major Hermitian matrix, and their eigenvectors.
+    ///
+    /// Of what `eigh` finds the k eigenvalues from place `start` on, counted from 0, in ascending order, and
+    /// their eigenvectors; the fewer these are, the less is done.
+    eigh_subset: EighSubset<T: Scalar> over [f32, f64, c32, c64], Row {
+        dims { n, k }
+        args { a: T [n, n] }
+        attrs { start: i32, uplo: Uplo as u8 }
+        rets { v: T [n, k], w: T::Real [k] }
+        require {
+            start >= 0 && k <= n - i64::from(start)
+                => "start not to be negative, and start + k to be at most n",
+        }
+    }
+    cpu = any("lapax_eigh_subset"), |call, threads| {
+        let start = unsigned(call.start);
+        let part = start..start + call.k;
+        let (uplo, batch, n) = (call.uplo, call.batch, call.n);
+        dispatch!(eigh::eigh_subset(uplo, batch, n, part, call.a, call.v, call.w, threads))
     };
     cuda = none;
 

@@ -1,11 +1,6 @@
 //! Reduction to Hessenberg form: A = Q·H·Qᴴ.
 
-use super::{c32, c64, in_out};
-
-/// What a kernel gets for a bound that was checked to be positive.
-fn bound(value: i32) -> usize {
-    usize::try_from(value).unwrap_or(0)
-}
+use super::{c32, c64, in_out, unsigned};
 
 super::ops! { hessenberg;
     /// Reduction to upper Hessenberg form by reflectors, A = Q·H·Qᴴ (xGEHRD).
@@ -26,7 +21,7 @@ super::ops! { hessenberg;
         }
     }
     cpu = lapack(gehrd), |call, threads| {
-        let (low, high) = (bound(call.low), bound(call.high));
+        let (low, high) = (unsigned(call.low), unsigned(call.high));
         let (h, tau) = (in_out(call.h), call.tau);
         dispatch!(hessenberg::gehrd(call.batch, call.n, low, high, h, tau, call.info, threads))
     };

@@ -250,6 +250,11 @@ impl Threads for XlaThreads<'_, '_> {
     }
 }
 
+/// What a kernel gets for a number that was checked not to be negative.
+fn unsigned(value: i32) -> usize {
+    usize::try_from(value).unwrap_or(0)
+}
+
 /// The binding's in-out operand as the kernels see it.
 fn in_out<T>(operand: xla_ffi::InOut<'_, T>) -> InOut<'_, T> {
     InOut { src: operand.src, dst: operand.dst }

@@ -5,7 +5,7 @@ use lapax_cpu::svd::Svd;
 
 #[cfg(feature = "cuda")]
 use super::cuda as device;
-use super::{c32, c64, in_out};
+use super::{c32, c64, in_out, unsigned};
 
 /// What cuSOLVER's functions compute besides the values.
 #[cfg(feature = "cuda")]
@@ -188,6 +188,28 @@ super::ops! { svd;
         let job = if call.full_matrices { SingularVectors::All } else { SingularVectors::Thin };
         let (batch, m, n) = (call.batch, call.m, call.n);
         dispatch!(svd::svd(job, batch, m, n, call.a, call.s, call.u, call.vt, threads))
+    };
+    cuda = none;
+
+    /// Some singular values of row-major matrices, and their vectors.
+    ///
+    /// Of what `svd` finds the k singular values from place `start` on, counted from 0, in descending order, and
+    /// their vectors; the fewer these are, the less is done.
+    svd_subset: SvdSubset<T: Scalar> over [f32, f64, c32, c64], Row {
+        dims { m, n, k }
+        args { a: T [m, n] }
+        attrs { start: i32 }
+        rets { s: T::Real [k], u: T [m, k], vt: T [k, n] }
+        require {
+            start >= 0 && k <= m.min(n) - i64::from(start)
+                => "start not to be negative, and start + k to be at most min(m, n)",
+        }
+    }
+    cpu = any("lapax_svd_subset"), |call, threads| {
+        let start = unsigned(call.start);
+        let part = start..start + call.k;
+        let (batch, m, n) = (call.batch, call.m, call.n);
+        dispatch!(svd::svd_subset(batch, m, n, part, call.a, call.s, call.u, call.vt, threads))
     };
     cuda = none;
 

@@ -17,7 +17,8 @@ for_each_backend!(
     eigenvalues_of_known_matrices,
     not_finite_gives_nan,
     same_bits_everywhere,
-    by_rows
+    by_rows,
+    a_part_by_rows
 );
 
 type Real<T> = <T as Scalar>::Real;
@@ -318,6 +319,62 @@ fn by_rows<T: Sample>(backend: Backend) {
                 assert!(ratios.iter().all(|&ratio| ratio < LIMIT), "{what}: {ratios:?}");
                 assert!(departure::<T>(&v) < LIMIT, "{what}");
                 assert!([&w, &alone].iter().all(|w| w.is_sorted()), "{what}: {w:?}");
+            }
+        }
+    }
+}
+
+/// Some of the eigenvectors of row-major matrices, of which one of a batch is not finite, beside all values.
+fn a_part_by_rows<T: Sample>(backend: Backend) {
+    let sizes = [(1, 2), (3, 9), (20, 1), (40, 2), (70, 9), (200, 1), (300, 1)];
+    for (n, batch) in sizes {
+        let matrices: Vec<_> = (0..batch as u64)
+            .map(|seed| stored::<T>(&hermitian::<T>(Kind::Random, n, seed), Uplo::Upper, 0))
+            .collect();
+        let mut rows: Vec<T> =
+            matrices.iter().flat_map(|a| (0..n * n).map(|p| a[p % n * n + p / n])).collect();
+        let bad = (batch > 1).then_some(1);
+        if let Some(bad) = bad {
+            rows[(bad + 1) * n * n - 1] = T::from_f64(f64::INFINITY);
+        }
+        let nan = T::nan().re();
+        let mut all = vec![nan; batch * n];
+        let values = &mut all[..];
+        call!(backend, eigh::eigvalsh(Uplo::Upper, batch, n, &rows, values, &Serial)).unwrap();
+        for part in [0..n, 0..0, 0..1, n / 3..n / 2 + 1, n - 1..n] {
+            let what = format!("{part:?} of n = {n}, {batch} of them");
+            let k = part.len();
+            let decompose = |threads: &dyn Threads| {
+                let (mut v, mut w) = (vec![T::nan(); batch * n * k], vec![nan; batch * k]);
+                let (uplo, part, vs, ws) = (Uplo::Upper, part.clone(), &mut v[..], &mut w[..]);
+                call!(backend, eigh::eigh_subset(uplo, batch, n, part, &rows, vs, ws, threads))
+                    .unwrap();
+                (v, w)
+            };
+            let (v, w) = decompose(&Spawned(3));
+            let (alone, alone_w) = decompose(&Serial);
+            assert!(bits(&v) == bits(&alone), "{what}: threads change bits");
+            for (b, a) in matrices.iter().enumerate() {
+                let v: Vec<T> = (0..n * k).map(|p| v[b * n * k + p % n * k + p / n]).collect();
+                let [w, alone_w] = [&w, &alone_w].map(|w| &w[b * k..(b + 1) * k]);
+                if Some(b) == bad {
+                    assert!(v.iter().all(|&v| Scalar::is_nan(v)), "{what}");
+                    assert!(w.iter().all(|&w| Scalar::is_nan(w)), "{what}");
+                    continue;
+                }
+                assert!(w == alone_w, "{what}: threads change values");
+                let a = completed::<T>(n, a, Uplo::Upper, 0);
+                let v = Matrix::widened(n, &v, 0);
+                let values = |w: &[Real<T>]| -> Vec<f64> {
+                    w.iter().map(|&w| T::from_real(w).widen(0).re()).collect()
+                };
+                let (w, all) = (values(w), values(&all[b * n..][part.clone()]));
+                let vw = Matrix::new(n, k, |i, j| v.at(i, j).scale(w[j]));
+                let error = a.times(&v).minus(&vw).norm();
+                let beside = w.iter().zip(&all).fold(0.0, |sum: f64, (w, x)| sum + (w - x).abs());
+                let ratios = [error, beside].map(|error| ratio::<T>(error, n, a.norm(), 0));
+                assert!(ratios.iter().all(|&ratio| ratio < LIMIT), "{what}: {ratios:?}");
+                assert!(departure::<T>(&v) < LIMIT, "{what}");
             }
         }
     }

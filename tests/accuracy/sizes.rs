@@ -1,14 +1,16 @@
 //! Sizes: what is refused, what is empty, and the arithmetic of n = 33,000, whose square is more
 //! than 2³⁰ and whose workspaces hold more than 2³¹ bytes.
 
+use std::ops::Range;
+
 use lapax_cpu::determinant::slogdet;
 use lapax_cpu::eig::{Eigen, eig, eigvals, geev};
-use lapax_cpu::eigh::{eigh, eigvalsh, syevd, sytrd};
+use lapax_cpu::eigh::{eigh, eigh_subset, eigvalsh, syevd, sytrd};
 use lapax_cpu::hessenberg::gehrd;
 use lapax_cpu::qr::{Factor, geqp3, geqrf, orgqr, ormqr, qr};
 use lapax_cpu::schur::{Eigenvalues, gees, schur};
 use lapax_cpu::solve::{inv, solve};
-use lapax_cpu::svd::{Svd, gesdd, gesvd, svd as svd_of_rows};
+use lapax_cpu::svd::{Svd, gesdd, gesvd, svd as svd_of_rows, svd_subset};
 use lapax_cpu::triangular::trsm;
 use lapax_cpu::tridiagonal::tridiagonal_solve_perturbed;
 use lapax_cpu::tridiagonal::{Diagonals, gtsv, tridiagonal_solve};
@@ -62,7 +64,9 @@ fn calls(batch: usize, m: usize, n: usize) -> Vec<(&'static str, Result<(), Erro
         ("eigvals", eigvals::<f64>(batch, n, &[], &mut [], s)),
         ("schur", schur(batch, n, none::<f64>(), &mut [], s)),
         ("eigh", eigh::<f64>(upper, batch, n, none(), &mut [], s)),
+        ("eigh_subset", eigh_subset::<f64>(upper, batch, n, 0..n, &[], &mut [], &mut [], s)),
         ("eigvalsh", eigvalsh::<f64>(upper, batch, n, &[], &mut [], s)),
+        ("svd_subset", svd_subset::<f64>(batch, m, n, 0..t, &[], &mut [], &mut [], &mut [], s)),
         ("svd", svd_of_rows::<f64>(all, batch, m, n, &[], &mut [], &mut [], &mut [], s)),
         ("qr", qr::<f64>(batch, (m, n, t), &[], &mut [], &mut [], s)),
         ("tridiagonal_solve", tridiagonal_solve::<f64>(batch, m, n, [&[]; 3], &[], &mut [], s)),
@@ -153,6 +157,16 @@ fn empty_matrices_have_results() {
     geev(Vectors::None, Vectors::None, 1, 0, &[], results, &Serial).unwrap();
     eigh(Uplo::Lower, 1, 0, none::<f64>(), &mut [], &Serial).unwrap();
     eigvalsh::<f64>(Uplo::Lower, 1, 0, &[], &mut [], &Serial).unwrap();
+    eigh_subset::<f64>(Uplo::Lower, usize::MAX, 0, 0..0, &[], &mut [], &mut [], &Serial).unwrap();
+    for (part, larger, smaller) in
+        [(0..4, "n", "stop"), (Range { start: 2, end: 1 }, "stop", "start")]
+    {
+        let (mut v, mut w) = ([0.0; 9], [0.0; 3]);
+        let error = eigh_subset(Uplo::Lower, 1, 3, part, &[0.0; 9], &mut v, &mut w, &Serial);
+        assert!(
+            matches!(error, Err(Error::Order { larger: l, smaller: s, .. }) if (l, s) == (larger, smaller))
+        );
+    }
     let w = Eigenvalues::Parts(&mut [], &mut []);
     gees(Vectors::None, 1, 0, none::<f64>(), &mut [], w, &mut sdim, one(schur), &Serial).unwrap();
     assert_eq!((info, sdim), ([0; 6], [0]));

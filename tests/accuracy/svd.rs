@@ -14,7 +14,13 @@ use crate::sweep::{self, FEW};
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(gesdd, gesvd, values_by_a_band, one_matrix_on_threads);
-for_each_backend!(known_singular_values, not_finite_gives_nan, same_bits_everywhere, by_rows);
+for_each_backend!(
+    known_singular_values,
+    not_finite_gives_nan,
+    same_bits_everywhere,
+    by_rows,
+    a_part_by_rows
+);
 
 type Real<T> = <T as Scalar>::Real;
 
@@ -342,6 +348,66 @@ fn by_rows<T: Sample>(backend: Backend) {
             assert_eq!(s.iter().any(|&s| Scalar::is_nan(s)), batch > 1, "{what}");
             if job != SingularVectors::None {
                 assert!(bits(&u) == bits(&expected.vt) && bits(&vt) == bits(&expected.u), "{what}");
+            }
+        }
+    }
+}
+
+/// Some of the singular vectors of row-major matrices, of which one of a batch is not finite, beside all values.
+fn a_part_by_rows<T: Sample>(backend: Backend) {
+    let shapes = [(1, 1, 2), (5, 3, 9), (3, 5, 1), (40, 36, 2), (70, 33, 9), (33, 70, 1)];
+    for (m, n, batch) in shapes.into_iter().chain([(200, 195, 1), (300, 80, 1)]) {
+        let k = m.min(n);
+        let narrow = |seed| matrix::<T>(Kind::Random, m, n, seed).transposed().narrowed::<T>(0);
+        let mut a: Vec<T> = (0..batch as u64).flat_map(narrow).collect();
+        let wide = |a: &[T]| Matrix::widened(n, a, 0).transposed();
+        let matrices: Vec<_> = a.chunks_exact(m * n).map(wide).collect();
+        if batch > 1 {
+            a[2 * m * n - 1] = T::nan();
+        }
+        let mut all = vec![T::nan().re(); batch * k];
+        let (none, values) = (SingularVectors::None, &mut all[..]);
+        call!(backend, svd::svd(none, batch, m, n, &a, values, &mut [], &mut [], &Serial)).unwrap();
+        for part in [0..k, 0..0, 0..1, k / 3..k / 2 + 1, k - 1..k] {
+            let what = format!("{part:?} of {m} x {n}, {batch} of them");
+            let count = part.len();
+            let decompose = |threads: &dyn Threads| {
+                let mut s = vec![T::nan().re(); batch * count];
+                let (mut u, mut vt) =
+                    (vec![T::nan(); batch * m * count], vec![T::nan(); batch * count * n]);
+                let (part, ss, us, vts) = (part.clone(), &mut s[..], &mut u[..], &mut vt[..]);
+                call!(backend, svd::svd_subset(batch, m, n, part, &a, ss, us, vts, threads))
+                    .unwrap();
+                (s, u, vt)
+            };
+            let (s, u, vt) = decompose(&Spawned(3));
+            let alone = decompose(&Serial);
+            assert!(bits(&u) == bits(&alone.1) && bits(&vt) == bits(&alone.2), "{what}: threads");
+            for (b, a) in matrices.iter().enumerate() {
+                let s = &s[b * count..(b + 1) * count];
+                let [u, vt] =
+                    [(&u, m), (&vt, n)].map(|(x, size)| &x[b * size * count..][..size * count]);
+                if batch > 1 && b == 1 {
+                    assert!(u.iter().chain(vt).all(|&x| Scalar::is_nan(x)), "{what}");
+                    assert!(s.iter().all(|&s| Scalar::is_nan(s)), "{what}");
+                    continue;
+                }
+                if count == 0 {
+                    continue;
+                }
+                // By rows: U's transpose, and V's conjugate.
+                let u = Matrix::widened(count, u, 0).transposed();
+                let v = Matrix::widened(n, vt, 0);
+                let v = Matrix::new(n, count, |i, j| v.at(i, j).conj());
+                let value = |s: Real<T>| T::from_real(s).widen(0).re();
+                let us = Matrix::new(m, count, |i, j| u.at(i, j).scale(value(s[j])));
+                let error = a.times(&v).minus(&us).norm();
+                let pairs = s.iter().zip(&all[b * k..][part.clone()]);
+                let beside =
+                    pairs.fold(0.0, |sum: f64, (&s, &x)| sum + (value(s) - value(x)).abs());
+                let ratios = [error, beside].map(|error| ratio::<T>(error, m.max(n), a.norm(), 0));
+                assert!(ratios.iter().all(|&ratio| ratio < LIMIT), "{what}: {ratios:?}");
+                assert!(departure::<T>(&u) < LIMIT && departure::<T>(&v) < LIMIT, "{what}");
             }
         }
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -52,6 +54,25 @@ def test_svd_subset(installed, dtype, shape, subset):
     assert_close(left, np.asarray(u) * expected[..., None, :], tolerance(np.dtype(dtype), 7))
     values = linalg.svd(a, full_matrices=False, compute_uv=False, subset_by_index=subset)
     assert_close(values, expected, tolerance(np.dtype(dtype), 7))
+
+
+@pytest.mark.parametrize("n", [40, 200])
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_a_part_of_large_matrices(installed, dtype, n, uplo):
+    a = operands(np.dtype(dtype), n=n, batch=()).s
+    close, part = tolerance(np.dtype(dtype), n), (n // 2, n // 2 + 3)
+    expected = np.linalg.eigvalsh(a)[slice(*part)]
+    stored = np.tril(a) if uplo == "L" else np.triu(a)
+    pick = functools.partial(linalg.eigh, lower=uplo == "L", symmetrize_input=False)
+    v, w = map(np.asarray, pick(stored, subset_by_index=part))
+    assert_close(w, expected, close)
+    assert_close(a @ v, v * w, close)
+    u, s, vh = map(
+        np.asarray,
+        linalg.svd(stored[: n - 3], full_matrices=False, subset_by_index=part),
+    )
+    assert_close(stored[: n - 3] @ vh.conj().T, u * s, close)
+    assert_close(u.conj().T @ u, np.eye(3, dtype=u.dtype), close)
 
 
 def test_numpy_svd_subset(installed):

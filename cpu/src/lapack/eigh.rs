@@ -1,6 +1,8 @@
 //! The Hermitian eigenproblem, A = V·diag(w)·Vᴴ, and its first half, A = Q·T·Qᴴ. See
 //! [`crate::eigh`].
 
+use std::ops::Range;
+
 use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 
 use super::integers::Int;
@@ -68,6 +70,24 @@ pub fn eigh<T: Routines>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     row_major::eigh(syevd, uplo, batch, n, v, w, threads)
+}
+
+/// [`crate::eigh::eigh_subset`] by [`syevd`].
+///
+/// # Errors
+/// As there, and as [`syevd`].
+#[allow(clippy::too_many_arguments, reason = "those of eigh, and the part")]
+pub fn eigh_subset<T: Routines>(
+    uplo: Uplo,
+    batch: usize,
+    n: usize,
+    part: Range<usize>,
+    a: &[T],
+    v: &mut [T],
+    w: &mut [T::Real],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    row_major::eigh_subset(syevd, uplo, batch, n, part, a, v, w, threads)
 }
 
 /// [`crate::eigh::eigvalsh`] by [`syevd`].

@@ -1,5 +1,7 @@
 //! The singular value decomposition A = U·diag(s)·Vᴴ. See [`crate::svd`].
 
+use std::ops::Range;
+
 use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 
 use super::integers::Int;
@@ -136,4 +138,23 @@ fn decompose_all<T: Routines>(
         checked((method.own)(job, 1, m, n, in_place(a), results, &Serial));
     });
     Ok(())
+}
+
+/// [`crate::svd::svd_subset`] by [`gesdd`].
+///
+/// # Errors
+/// As there, and as [`gesdd`].
+#[allow(clippy::too_many_arguments, reason = "a matrix and its factors, and the part")]
+pub fn svd_subset<T: Routines>(
+    batch: usize,
+    m: usize,
+    n: usize,
+    part: Range<usize>,
+    a: &[T],
+    s: &mut [T::Real],
+    u: &mut [T],
+    vt: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    row_major::svd_subset(gesdd, batch, (m, n), part, a, s, u, vt, threads)
 }

@@ -60,6 +60,26 @@ def _eigh_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Ar
     return unless(sound, np.maximum(residual, orthogonality))
 
 
+def _eigh_subset_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
+    (a,), (v, w) = args, rets
+    n, whole = a.shape[-1], _whole(args[0], attrs)
+    part = slice(int(attrs["start"]), int(attrs["start"]) + w.shape[-1])
+    v, w = wide(v), wide(w)
+    beside = (w - np.linalg.eigvalsh(whole)[..., part])[..., None, :]
+    residual = scaled(whole @ v - v * w[..., None, :], norm(whole), n, a)
+    orthogonality = scaled(adjoint(v) @ v - np.eye(w.shape[-1]), np.ones(w.shape[:-1]), n, a)
+    ratios = [scaled(beside, norm(whole), n, a), residual, orthogonality]
+    return np.asarray(np.max(np.stack(ratios), axis=0))
+
+
+def _start(size: Size) -> dict[str, Any]:
+    return {"start": np.int32(size.n // 3)}
+
+
+def _third(size: Size, _: Attrs) -> dict[str, int]:
+    return {"k": size.n - 2 * (size.n // 3)}
+
+
 def _eigvalsh_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
     (a,), (w,) = args, rets
     n, whole = a.shape[-1], _whole(args[0], attrs)
@@ -107,6 +127,9 @@ def _sytrd_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> A
 CHECKS = {
     "syevd": Check(_inputs, _syevd_ratios, _syevd_flops),
     "eigh": Check(_inputs, _eigh_ratios, _eigh_flops),
+    "eigh_subset": Check(
+        _inputs, _eigh_subset_ratios, lambda size, attrs: 5 * size.n**3, attrs=_start, dims=_third
+    ),
     "eigvalsh": Check(_inputs, _eigvalsh_ratios, _eigvalsh_flops),
     "sytrd": Check(_inputs, _sytrd_ratios, lambda size, attrs: 4 / 3 * size.n**3),
 }

@@ -68,6 +68,31 @@ def _svd_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
     return unless(sound, np.max(np.stack(ratios), axis=0))
 
 
+def _svd_subset_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
+    (a,), (s, u, vt) = args, rets
+    (m, n), whole, one = a.shape[-2:], wide(args[0]), np.ones(s.shape[:-1])
+    part = slice(int(attrs["start"]), int(attrs["start"]) + s.shape[-1])
+    s, u, vt = wide(s), wide(u), wide(vt)
+    beside = (s - np.linalg.svd(whole, compute_uv=False)[..., part])[..., None, :]
+    eye = np.eye(s.shape[-1])
+    ratios = [
+        scaled(beside, norm(whole), max(m, n), a),
+        scaled(whole @ adjoint(vt) - u * s[..., None, :], norm(whole), max(m, n), a),
+        scaled(adjoint(u) @ u - eye, one, m, a),
+        scaled(vt @ adjoint(vt) - eye, one, n, a),
+    ]
+    return np.asarray(np.max(np.stack(ratios), axis=0))
+
+
+def _start(size: Size) -> dict[str, Any]:
+    return {"start": np.int32(min(size.m, size.n) // 3)}
+
+
+def _third(size: Size, _: Attrs) -> dict[str, int]:
+    k = min(size.m, size.n)
+    return {"k": k - 2 * (k // 3)}
+
+
 def _values_flops(size: Size, _: Attrs) -> float:
     large, small = max(size.m, size.n), min(size.m, size.n)
     return 4 * large * small**2 - 4 / 3 * small**3
@@ -86,6 +111,9 @@ def _flops(size: Size, attrs: Attrs) -> float:
 CHECKS = {
     "gesdd": Check(_inputs, _ratios, _flops, dims=_dims, rectangular=True),
     "svd": Check(_inputs, _svd_ratios, _svd_flops, rectangular=True),
+    "svd_subset": Check(
+        _inputs, _svd_subset_ratios, _svd_flops, attrs=_start, dims=_third, rectangular=True
+    ),
     "svdvals": Check(_inputs, _values_ratios, _values_flops, rectangular=True),
     "gesvd": Check(_inputs, _ratios, _flops, dims=_dims, rectangular=True),
 }
