@@ -663,7 +663,7 @@ fn transpose_in_place<T: lapax_core::Scalar>(
     a: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    /// Of a product of two scalars and a transfer of one.
+    /// Elements that one core moves, by estimate.
     const PER_NANOSECOND: usize = 2;
     let matrices = ItemsMut::new("a", batch, &[n, n], a)?;
     let time = n.saturating_mul(n) / PER_NANOSECOND;

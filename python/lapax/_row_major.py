@@ -67,7 +67,7 @@ def _eigh_subset(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes 
 
 
 def _part(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
-    """The first place that is wanted; None where JAX's rule is to say that not all are there."""
+    """From which place on; None where JAX's rule is to say that the range is not within all."""
     start, stop = params["subset_by_index"]
     if not 0 <= start <= stop <= min(avals[0].shape[-2:]):
         return None

@@ -69,7 +69,7 @@ super::ops! { eigh;
     /// Some eigenvalues of a row-major Hermitian matrix, and their eigenvectors.
     ///
     /// Of what `eigh` finds the k eigenvalues from place `start` on, counted from 0, in ascending order, and
-    /// their eigenvectors; the fewer these are, the less is done.
+    /// their eigenvectors. Of a large matrix less is done the fewer these are.
     eigh_subset: EighSubset<T: Scalar> over [f32, f64, c32, c64], Row {
         dims { n, k }
         args { a: T [n, n] }

@@ -194,7 +194,7 @@ super::ops! { svd;
     /// Some singular values of row-major matrices, and their vectors.
     ///
     /// Of what `svd` finds the k singular values from place `start` on, counted from 0, in descending order, and
-    /// their vectors; the fewer these are, the less is done.
+    /// their vectors. Of a large matrix less is done the fewer these are.
     svd_subset: SvdSubset<T: Scalar> over [f32, f64, c32, c64], Row {
         dims { m, n, k }
         args { a: T [m, n] }
