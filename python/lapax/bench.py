@@ -23,7 +23,7 @@ from lapax import check
 from lapax._bench import charts, conditions, goals, lapack, machine, mkl, report, text
 from lapax._bench.measure import Other, Program, measured
 from lapax._bench.plan import Job, Prepared, memory, plan, too_large
-from lapax._bench.rows import Row, UnavailableError, read_csv, write_csv
+from lapax._bench.rows import Row, Subject, UnavailableError, read_csv, write_csv
 
 MINUTES = 55.0
 QUICK_MINUTES = 2.5
@@ -46,10 +46,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     # Stock JAX prepares jaxlib's handlers when it lowers a call of one of them.
     jax.jit(jnp.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
+    try:
+        earlier = _earlier(options.after) if options.after else []
+    except (OSError, ValueError) as error:
+        parser.error(f"--after: {error}")
     minutes = options.minutes or (QUICK_MINUTES if options.quick else MINUTES)
     with jax.default_device(jax.devices("cpu")[0]), jax.enable_x64(True):
-        rows = _run(jobs, 0.08 if options.quick else 0.3, 60 * minutes, _others(options.other))
+        before = {row.subject: row for row in earlier}
+        seconds, others = 0.08 if options.quick else 0.3, _others(options.other)
+        rows = _run(jobs, seconds, 60 * minutes, others, before)
         rows += _under_conditions(options)
+    here = {row.subject for row in rows}
+    rows += [row for row in earlier if row.subject not in here]
     print("\n".join(text.summary(rows)))
     print("\n".join(text.goals(goals.reached(rows))))
     _write(options.out, rows)
@@ -86,6 +94,13 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(f"--{name}", action="store_true", help=f"also chosen rows {what}")
     parser.add_argument("--all", action="store_true", help="all of these")
     parser.add_argument(
+        "--after",
+        type=Path,
+        metavar="CSV",
+        help="only what an earlier run on this machine left out, for want of time or because the "
+        "machine was busy; its other rows are taken over",
+    )
+    parser.add_argument(
         "--out", type=Path, default=Path("out/bench"), help="folder of rows.csv, index.html, *.png"
     )
     parser.add_argument(
@@ -120,15 +135,33 @@ def _or_why_not(make: Other) -> Other:
     return maker
 
 
+def _earlier(file: Path) -> list[Row]:
+    """The rows of a run on this machine; ValueError where something of it is another."""
+    with file.open(newline="", encoding="utf-8") as lines:
+        rows, about = read_csv(lines)
+    for name, now in machine.about().items():
+        if (then := about.get(name)) != now:
+            raise ValueError(f"{file} is of {name} {then}, and here it is {now}")
+    return rows
+
+
 def _run(
-    jobs: Sequence[Job], seconds: float, budget: float, others: Mapping[str, Other]
+    jobs: Sequence[Job],
+    seconds: float,
+    budget: float,
+    others: Mapping[str, Other],
+    before: Mapping[Subject, Row],
 ) -> list[Row]:
     rows, limit, end = [], memory(), time.perf_counter() + budget
     print(text.HEAD, flush=True)
     for number, job in enumerate(jobs, 1):
         row = job.row
+        known, late = before.get(row.subject), time.perf_counter() > end
+        if known and (known.quiet or late):
+            rows.append(known)
+            continue
         why = too_large(row, limit)
-        if time.perf_counter() > end:
+        if late:
             why = f"the run's {budget / 60:g} minutes were over"
         text.progress(number - 1, len(jobs), text.head(row))
         rows.append(text.skipped(row, why) if why else measured(job, seconds, others=others))

@@ -40,6 +40,8 @@ ROW = rows.Row(
     ours=1e-3, theirs=2e-2, spread=0.1, copy=1e-4, compute=2e-4, flops=1e6, residual=0.5,
 )  # fmt: skip
 
+ABOUT = machine.about()
+
 
 def test_every_function_and_every_target_is_planned():
     planned = [job.row for job in plan.plan()]
@@ -277,6 +279,34 @@ def test_command_line(capsys, tmp_path):
     )
     with pytest.raises(SystemExit):
         bench.main(["--only", "nothing"])
+
+
+def test_after_an_earlier_run_only_what_it_lacks_is_measured(capsys, tmp_path):
+    job = next(job for job in plan.plan() if job.row.name == "solve_3x3")
+    quiet = dataclasses.replace(job.row, ours=1.0, theirs=3.0, spread=0.1, residual=0.5)
+    busy = dataclasses.replace(quiet, ours=2.0, spread=9.0)
+    other = dataclasses.replace(quiet, condition="memory")
+    file = tmp_path / "rows.csv"
+
+    def run(*earlier, minutes="1", about=ABOUT):
+        with file.open("w", newline="") as lines:
+            rows.write_csv(lines, earlier, about)
+        words = ["--quick", "--only", "jax,solve_3x3", "--minutes", minutes, "--after", str(file)]
+        assert bench.main([*words, "--out", str(tmp_path / "out")]) == 0
+        with (tmp_path / "out" / "rows.csv").open(newline="") as lines:
+            return rows.read_csv(lines)[0]
+
+    assert [row.ratio for row in run(quiet, other)] == [3.0, 3.0]
+    assert [row.ratio for row in run(busy, minutes="1e-9")] == [1.5]
+    (again,) = run(busy)
+    assert (again.failed, again.skipped) == ("", "")
+    assert again.ours != busy.ours
+    assert again.ratio > 0
+    with pytest.raises(SystemExit):
+        run(quiet, about=ABOUT | {"cpu": "another"})
+    assert "cpu another" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        bench.main(["--after", str(tmp_path / "none.csv")])
 
 
 @pytest.mark.parametrize("condition", conditions.CONDITIONS)

@@ -17,6 +17,10 @@ NOISY = 0.5
 """Spread above which a row's times say more about other work on the machine than about the row."""
 
 
+Subject = tuple[str, str, str, int, int, int, str]
+"""Kind, name, dtype, m, n, batch and condition."""
+
+
 class UnavailableError(Exception):
     """Why there is no such column, or why a row has nothing in it."""
 
@@ -57,6 +61,11 @@ class Row:
     """Who gave a wrong answer; there are no times then."""
     skipped: str = ""
     """Why nothing was measured."""
+
+    @property
+    def subject(self) -> Subject:
+        """What is measured, and in which condition."""
+        return self.kind, self.name, self.dtype, self.m, self.n, self.batch, self.condition
 
     @property
     def ratio(self) -> float:
