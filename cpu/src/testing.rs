@@ -23,6 +23,7 @@ pub fn trials() -> Vec<Trial> {
         crate::lanes::tests::reductions::TRIALS,
         crate::lanes::tests::schur::TRIALS,
         crate::lanes::tests::svd_bidiagonal::TRIALS,
+        crate::lanes::tests::tiles::TRIALS,
         #[cfg(feature = "lapack")]
         crate::lapack::TRIALS,
         crate::normal_range::tests::TRIALS,

@@ -7,7 +7,7 @@ use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Scalar as _, Serial};
 use super::tests::{BATCHES, Level, ORDERS, close, random};
 use crate::{Real, Scalar, Trans, row_major};
 
-for_each_scalar!(lu, slogdet, solve, lu_solve, cholesky, qr, tridiagonal);
+for_each_scalar!(lu, slogdet, solve, lu_solve, cholesky, qr, tridiagonal, tridiagonal_beside);
 
 /// Compares, and takes NaN for equal to NaN.
 fn alike<T: Scalar>(a: &[T], b: &[T], size: usize, what: &str) {
@@ -262,6 +262,44 @@ fn tridiagonal<T: Scalar>() {
             level.run::<T, _>(batch, operands, &super::tridiagonal::SolveRows { m, nrhs });
             alike(&x, &expected, m, &what);
             assert!(batch <= 7 || x[7 * m * nrhs].is_nan(), "{what}: singular");
+        }
+    }
+}
+
+/// A system's solution has the same bits beside systems whose pivots are zero, NaN, or too small or too
+/// large for their reciprocals.
+fn tridiagonal_beside<T: Scalar>() {
+    for (m, level) in [1, 2, 3, 5, 33]
+        .into_iter()
+        .flat_map(|m| Level::available().into_iter().map(move |level| (m, level)))
+    {
+        let batch = 2 * level.lanes::<T>() + 1;
+        let [dl, mut d, du, b] = [0, 1, 2, 3].map(|k| random::<T>(m * batch + k)[k..].to_vec());
+        // Some rows are swapped.
+        d.iter_mut().step_by(2).for_each(|d| *d += T::from_real(T::Real::from_f64(3.0)));
+        let solved = |d: &[T]| {
+            let mut x = vec![T::ONE; b.len()];
+            let [dl, d, du, b] =
+                [&dl, d, &du, &b].map(|d| Items::new("d", batch, &[m], d).unwrap());
+            let operands = (dl, d, du, b, ItemsMut::new("x", batch, &[m], &mut x).unwrap());
+            let kernel = super::tridiagonal::SolveRows { m, nrhs: 1 };
+            level.run::<T, _>(batch, operands, &kernel);
+            x
+        };
+        let expected = solved(&d);
+        let small = T::Real::SAFE_MIN * T::Real::from_f64(0.1);
+        let nan = T::Real::ZERO / T::Real::ZERO;
+        for odd in [T::Real::ZERO, nan, small, T::Real::MAX] {
+            // The first system of the first group.
+            let mut d = d.clone();
+            d[0] = T::from_real(odd);
+            let found = solved(&d);
+            assert_eq!(found[m..], expected[m..], "{m} rows, {odd:?}, {level:?}");
+            if m == 1 && (odd == small || odd == T::Real::MAX) {
+                assert_eq!(found[0], b[0].divide(d[0]), "{odd:?}, {level:?}");
+            } else if m == 1 {
+                assert!(found[0].is_nan(), "{odd:?}, {level:?}");
+            }
         }
     }
 }

@@ -18,6 +18,7 @@ pub(crate) mod perturbed;
 pub(crate) mod reductions;
 pub(crate) mod schur;
 pub(crate) mod svd_bidiagonal;
+pub(crate) mod tiles;
 
 /// A kind of register.
 #[derive(Clone, Copy, Debug)]

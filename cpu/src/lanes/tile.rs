@@ -53,31 +53,75 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Calls `f(p, q)` for real p of a matrix in memory and real q of the tile.
+    /// Reals of a matrix of T.
     #[inline(always)]
-    fn walk<T: Scalar>(self, from: usize, to: usize, mut f: impl FnMut(usize, usize)) {
+    fn reals<T: Scalar>(self) -> usize {
+        self.m * self.n * parts::<T>()
+    }
+
+    /// Where in a tile the reals of a matrix belong that lie in memory from number `from` on.
+    #[inline(always)]
+    fn places<T: Scalar>(self, from: usize) -> Places {
         let Self { m, n, order } = self;
-        if order == Order::Column {
-            (from..to).for_each(|p| f(p, p));
-            return;
-        }
-        let parts = if T::IS_COMPLEX { 2 } else { 1 };
-        let element = from / parts;
-        let (mut part, mut i, mut j) = (from % parts, element / n, element % n);
-        for p in from..to {
-            f(p, (j * m + i) * parts + part);
-            part += 1;
-            if part == parts {
-                (part, j) = (0, j + 1);
-                if j == n {
-                    (j, i) = (0, i + 1);
-                }
+        let element = from / parts::<T>();
+        let part = from % parts::<T>();
+        match order {
+            Order::Column => {
+                Places { element, part, step: 1, line: 0, left: usize::MAX, length: usize::MAX }
+            }
+            Order::Row => {
+                let n = n.max(1);
+                let (i, j) = (element / n, element % n);
+                Places { element: j * m + i, part, step: m, line: i, left: n - j, length: n }
             }
         }
     }
 }
 
+/// Real numbers in a scalar.
+#[inline(always)]
+fn parts<T: Scalar>() -> usize {
+    if T::IS_COMPLEX { 2 } else { 1 }
+}
+
+/// A walk through a tile in the order of memory.
+#[derive(Clone, Copy)]
+struct Places {
+    element: usize,
+    part: usize,
+    /// From one element to the next of a line.
+    step: usize,
+    /// Where the line starts in the tile.
+    line: usize,
+    /// Elements that are left of the line, and those of a whole one.
+    left: usize,
+    length: usize,
+}
+
+impl Places {
+    /// The register of the next real.
+    #[inline(always)]
+    fn next<T: Scalar>(&mut self) -> usize {
+        let place = self.element * parts::<T>() + self.part;
+        self.part += 1;
+        if self.part == parts::<T>() {
+            self.part = 0;
+            self.left -= 1;
+            self.element += self.step;
+            if self.left == 0 {
+                self.left = self.length;
+                self.line += 1;
+                self.element = self.line;
+            }
+        }
+        place
+    }
+}
+
 /// Reads `count` matrices; lanes beyond them repeat the last one.
+///
+/// Square blocks of registers, of as many numbers of each matrix as there are lanes, are transposed in
+/// registers: so no index into a block may depend on what is known at run time alone.
 #[inline(always)]
 pub(crate) fn pack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     simd: S,
@@ -86,34 +130,59 @@ pub(crate) fn pack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     shape: Shape,
     tile: &mut [<T::Real as LaneReal>::Reg<S>],
 ) {
-    let lanes = T::Real::lanes::<S>();
+    let (lanes, size) = (T::Real::lanes::<S>(), shape.reals::<T>());
     let a: &[T::Real] = bytemuck::cast_slice(a);
-    let size = a.len() / count;
-    let mut rows: [&[T::Real]; MAX_LANES] = [&[]; MAX_LANES];
-    for (lane, row) in rows[..lanes].iter_mut().enumerate() {
-        *row = &a[lane.min(count - 1) * size..][..size];
+    let mut starts = [0; MAX_LANES];
+    for (lane, start) in starts[..lanes].iter_mut().enumerate() {
+        *start = lane.min(count - 1) * size;
     }
-    let rows = &rows[..lanes];
-    let mut p = 0;
-    while size >= lanes && p < size {
-        // The last block overlaps the one before it.
-        let from = p.min(size - lanes);
-        let mut block = [T::Real::splat(simd, T::Real::ZERO); MAX_LANES];
-        let block = &mut block[..lanes];
-        for (reg, row) in block.iter_mut().zip(rows) {
-            *reg = T::Real::register::<S>(&row[from..from + lanes]);
+    let mut block = [T::Real::splat(simd, T::Real::ZERO); MAX_LANES];
+    let block = &mut block[..lanes];
+    let mut places = shape.places::<T>(0);
+    if size >= lanes {
+        let mut from = 0;
+        loop {
+            for (reg, start) in block.iter_mut().zip(starts) {
+                *reg = T::Real::register::<S>(&a[start + from..][..lanes]);
+            }
+            transpose::<S, T::Real, _>(simd, block);
+            for reg in &*block {
+                tile[places.next::<T>()] = *reg;
+            }
+            match size - from - lanes {
+                0 => break,
+                left if left >= lanes => from += lanes,
+                // The last block overlaps the one before it.
+                left => {
+                    from += left;
+                    places = shape.places::<T>(from);
+                }
+            }
+        }
+    } else if a.len() >= lanes {
+        // A register has more than a matrix, and for the last ones more than there is.
+        let last = a.len() - lanes;
+        let mut tail = [T::Real::ZERO; 2 * MAX_LANES];
+        tail[..lanes].copy_from_slice(&a[last..]);
+        for (reg, start) in block.iter_mut().zip(starts) {
+            let from = if start <= last { &a[start..] } else { &tail[start - last..] };
+            *reg = T::Real::register::<S>(&from[..lanes]);
         }
         transpose::<S, T::Real, _>(simd, block);
-        shape.walk::<T>(p, from + lanes, |p, q| tile[q] = block[p - from]);
-        p = from + lanes;
-    }
-    shape.walk::<T>(p, size, |p, q| {
-        let mut numbers = [T::Real::ZERO; MAX_LANES];
-        for (number, row) in numbers.iter_mut().zip(rows) {
-            *number = row[p];
+        for (k, reg) in block.iter().enumerate() {
+            if k < size {
+                tile[places.next::<T>()] = *reg;
+            }
         }
-        tile[q] = T::Real::register::<S>(&numbers);
-    });
+    } else {
+        for p in 0..size {
+            let mut numbers = [T::Real::ZERO; MAX_LANES];
+            for (number, start) in numbers.iter_mut().zip(&starts[..lanes]) {
+                *number = a[start + p];
+            }
+            tile[places.next::<T>()] = T::Real::register::<S>(&numbers);
+        }
+    }
 }
 
 /// Writes the first `count` matrices of a tile.
@@ -125,26 +194,66 @@ pub(crate) fn unpack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     shape: Shape,
     a: &mut [T],
 ) {
-    let lanes = T::Real::lanes::<S>();
+    let (lanes, size) = (T::Real::lanes::<S>(), shape.reals::<T>());
     let a: &mut [T::Real] = bytemuck::cast_slice_mut(a);
-    let size = a.len() / count;
-    let mut p = 0;
-    while size >= lanes && p < size {
-        let from = p.min(size - lanes);
-        let mut block = [T::Real::splat(simd, T::Real::ZERO); MAX_LANES];
-        let block = &mut block[..lanes];
-        shape.walk::<T>(from, from + lanes, |p, q| block[p - from] = tile[q]);
+    let mut block = [T::Real::splat(simd, T::Real::ZERO); MAX_LANES];
+    let block = &mut block[..lanes];
+    let mut places = shape.places::<T>(0);
+    if size >= lanes {
+        let mut from = 0;
+        loop {
+            for reg in &mut *block {
+                *reg = tile[places.next::<T>()];
+            }
+            transpose::<S, T::Real, _>(simd, block);
+            for (lane, reg) in block.iter().enumerate() {
+                if lane < count {
+                    write::<S, _>(*reg, &mut a[lane * size + from..][..lanes]);
+                }
+            }
+            match size - from - lanes {
+                0 => break,
+                left if left >= lanes => from += lanes,
+                left => {
+                    from += left;
+                    places = shape.places::<T>(from);
+                }
+            }
+        }
+    } else if a.len() >= lanes {
+        for (k, reg) in block.iter_mut().enumerate() {
+            if k < size {
+                *reg = tile[places.next::<T>()];
+            }
+        }
         transpose::<S, T::Real, _>(simd, block);
-        for (reg, row) in block.iter().zip(a.chunks_exact_mut(size)) {
-            T::Real::registers::<S>(&mut row[from..from + lanes]).0[0] = *reg;
+        // What a register has more than its matrix is overwritten by the next one; the last of them
+        // are put together first.
+        let last = a.len() - lanes;
+        let mut tail = [T::Real::ZERO; 3 * MAX_LANES];
+        for (lane, reg) in block.iter().enumerate() {
+            let start = lane * size;
+            if lane < count && start <= last {
+                write::<S, _>(*reg, &mut a[start..][..lanes]);
+            }
+            if lane < count && start + size > last {
+                write::<S, _>(*reg, &mut tail[lanes + start - last..][..lanes]);
+            }
         }
-        p = from + lanes;
+        a[last..].copy_from_slice(&tail[lanes..2 * lanes]);
+    } else {
+        for p in 0..size {
+            let mut numbers = [T::Real::ZERO; MAX_LANES];
+            write::<S, _>(tile[places.next::<T>()], &mut numbers);
+            for (row, number) in a.chunks_exact_mut(size).zip(numbers) {
+                row[p] = number;
+            }
+        }
     }
-    shape.walk::<T>(p, size, |p, q| {
-        let mut numbers = [T::Real::ZERO; MAX_LANES];
-        T::Real::registers::<S>(&mut numbers).0[0] = tile[q];
-        for (number, row) in numbers.iter().zip(a.chunks_exact_mut(size)) {
-            row[p] = *number;
-        }
-    });
+}
+
+/// Writes a register to the front of a slice.
+#[inline(always)]
+fn write<S: Simd, R: LaneReal>(reg: R::Reg<S>, to: &mut [R]) {
+    R::registers::<S>(to).0[0] = reg;
 }

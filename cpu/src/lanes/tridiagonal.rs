@@ -20,6 +20,8 @@ pub(crate) struct Tiles<R> {
     d: Tile<R>,
     du: Tile<R>,
     b: Tile<R>,
+    /// The reciprocals of U's diagonal.
+    reciprocals: Tile<R>,
 }
 
 type Operands<'a, T> =
@@ -106,10 +108,18 @@ impl<T: Scalar> Kernel<T, RowOperands<'_, T>> for SolveRows {
         let diagonal = Shape { m, n: 1, order: Order::Column };
         let shape = Shape { m, n: nrhs, order: Order::Row };
         let mut system = System::<S, T::Lane<S>>::new(scratch, (m, nrhs));
-        for (operand, tile) in [(dl, &mut *system.dl), (d, system.d), (du, system.du)] {
+        for (operand, tile) in [(&dl, &mut *system.dl), (&d, system.d), (&du, system.du)] {
             pack(simd, operand.data(), count, diagonal, tile);
         }
         pack(simd, b.data(), count, shape, system.b);
+        if nrhs == 1 {
+            if system.solve_one(simd) {
+                return unpack(simd, system.b, count, shape, x.into_data());
+            }
+            for (operand, tile) in [(&dl, &mut *system.dl), (&du, system.du), (&b, system.b)] {
+                pack(simd, operand.data(), count, diagonal, tile);
+            }
+        }
         let zero = system.eliminate(simd);
         let regular = zero.equal(Vector::splat(simd, T::Real::ZERO));
         system.substitute(simd);
@@ -124,7 +134,8 @@ impl<T: Scalar> Kernel<T, RowOperands<'_, T>> for SolveRows {
 
 fn tiles<T: Scalar>(m: usize, nrhs: usize, lanes: usize) -> Tiles<T::Real> {
     let diagonal = || Tile::new::<T>(m, lanes);
-    Tiles { dl: diagonal(), d: diagonal(), du: diagonal(), b: Tile::new::<T>(m * nrhs, lanes) }
+    let b = Tile::new::<T>(m * nrhs, lanes);
+    Tiles { dl: diagonal(), d: diagonal(), du: diagonal(), b, reciprocals: diagonal() }
 }
 
 /// The tiles of a group.
@@ -133,6 +144,7 @@ struct System<'a, S: Simd, X: Lane<S>> {
     d: &'a mut [Reg<S, X>],
     du: &'a mut [Reg<S, X>],
     b: &'a mut [Reg<S, X>],
+    reciprocals: &'a mut [Reg<S, X>],
     m: usize,
     nrhs: usize,
 }
@@ -145,9 +157,64 @@ impl<'a, S: Simd, X: Lane<S>> System<'a, S, X> {
             d: tiles.d.registers::<S>(),
             du: tiles.du.registers::<S>(),
             b: tiles.b.registers::<S>(),
+            reciprocals: tiles.reciprocals.registers::<S>(),
             m,
             nrhs,
         }
+    }
+
+    /// Solves for one right-hand side where no pivot is too small or too large for its reciprocal, and
+    /// none is NaN; else returns `false`, and has spoilt all but `d`.
+    ///
+    /// The arithmetic is that of [`System::eliminate`] and [`System::substitute`], so that a system's
+    /// solution does not depend on its neighbours'; but the pivots are judged after the last one.
+    #[inline(always)]
+    fn solve_one(&mut self, simd: S) -> bool {
+        let (m, size) = (self.m, self.m * X::PARTS);
+        let (dl, d, du) = (&mut self.dl[..size], &self.d[..size], &mut self.du[..size]);
+        let (b, reciprocals) = (&mut self.b[..size], &mut self.reciprocals[..size]);
+        let nothing = X::splat(simd, X::Scalar::ZERO);
+        nothing.store(du, m - 1);
+        // Row i − 1 as far as it is eliminated, and its right-hand side.
+        let (mut pivot, mut beside) = (X::load(simd, d, 0), X::load(simd, du, 0));
+        let mut rhs = X::load(simd, b, 0);
+        let (low, high) = Divisor::<S, X>::bounds(simd);
+        let (mut least, mut largest) = (high, low);
+        for i in 1..m {
+            let (below, middle) = (X::load(simd, dl, i), X::load(simd, d, i));
+            let (right, here) = (X::load(simd, du, i), X::load(simd, b, i));
+            let kept = below.abs1().less_or_equal(pivot.abs1());
+            let divisor = X::choose(kept, pivot, below);
+            let size = divisor.abs1();
+            (least, largest) = (least.smaller(size), largest.larger(size));
+            let reciprocal = divisor.reciprocal();
+            let multiplier = X::choose(kept, below, pivot) * reciprocal;
+            let upper = (X::choose(kept, beside, middle), X::choose(kept, nothing, right));
+            let above = X::choose(kept, rhs, here);
+            reciprocal.store(reciprocals, i - 1);
+            upper.0.store(du, i - 1);
+            upper.1.store(dl, i);
+            above.store(b, i - 1);
+            pivot = X::choose(kept, middle, beside).sub_mul(multiplier, upper.0);
+            beside = X::choose(kept, right, nothing).sub_mul(multiplier, upper.1);
+            rhs = X::choose(kept, here, rhs).sub_mul(multiplier, above);
+        }
+        // A NaN among the pivots reaches the last one; a comparison with it is false.
+        let size = pivot.abs1();
+        let safe = low.less_or_equal(size).and(size.less_or_equal(high));
+        if !safe.and(low.less_or_equal(least)).and(largest.less_or_equal(high)).all() {
+            return false;
+        }
+        let mut x = rhs * pivot.reciprocal();
+        let mut next = nothing;
+        x.store(b, m - 1);
+        for i in (0..m - 1).rev() {
+            let sum = X::load(simd, b, i).sub_mul(X::load(simd, du, i), x);
+            let sum = sum.sub_mul(X::load(simd, dl, i + 1), next);
+            (next, x) = (x, sum * X::load(simd, reciprocals, i));
+            x.store(b, i);
+        }
+        true
     }
 
     /// Makes U: `d`, `du` and, in `dl[i + 1]`, row i's second superdiagonal; the steps are applied to

@@ -180,8 +180,8 @@ macro_rules! lane_real {
                 simd.$not(a)
             }
             #[inline(always)]
-            fn bits<S: Simd>(_: S, mask: S::$mask) -> u32 {
-                bits::<$real, S::$mask>(mask)
+            fn bits<S: Simd>(simd: S, mask: S::$mask) -> u32 {
+                bits::<S, $real, S::$mask>(simd, mask)
             }
             #[inline(always)]
             fn any<S: Simd>(simd: S, mask: S::$mask) -> bool {
@@ -209,8 +209,13 @@ macro_rules! lane_real {
 
 /// A mask as bits, the first lane in the lowest.
 #[inline(always)]
-fn bits<R, M: bytemuck::NoUninit>(mask: M) -> u32 {
+fn bits<S: Simd, R, M: bytemuck::NoUninit>(simd: S, mask: M) -> u32 {
     let bytes = bytemuck::bytes_of(&mask);
+    #[cfg(target_arch = "x86_64")]
+    if let Some(bits) = sign_bits(&simd, size_of::<R>(), bytes) {
+        return bits;
+    }
+    let _ = simd;
     match *bytes {
         [bits] => u32::from(bits),
         [low, high] => u32::from(u16::from_le_bytes([low, high])),
@@ -220,6 +225,22 @@ fn bits<R, M: bytemuck::NoUninit>(mask: M) -> u32 {
             lanes.fold(0, |bits, (i, lane)| bits | u32::from(lane[0] >> 7) << i)
         }
     }
+}
+
+/// The bits of AVX2's masks by one instruction: lane by lane `lu` of order 32, f32, spent a seventh of its
+/// time here.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn sign_bits(simd: &dyn std::any::Any, bytes_of_lane: usize, mask: &[u8]) -> Option<u32> {
+    use std::arch::x86_64::{__m256, __m256d};
+    let avx = simd.downcast_ref::<pulp::x86::V3>()?.avx;
+    let mask = <[u8; 32]>::try_from(mask).ok()?;
+    let bits = if bytes_of_lane == 4 {
+        avx._mm256_movemask_ps(pulp::cast::<[u8; 32], __m256>(mask))
+    } else {
+        avx._mm256_movemask_pd(pulp::cast::<[u8; 32], __m256d>(mask))
+    };
+    Some(bits.cast_unsigned())
 }
 
 /// 2ᵉ, a normal number.
@@ -425,12 +446,18 @@ pub(crate) struct Divisor<S: Simd, X: Lane<S>> {
 impl<S: Simd, X: Lane<S>> Divisor<S, X> {
     #[inline(always)]
     pub(crate) fn new(simd: S, number: X) -> Self {
+        let (least, largest) = Self::bounds(simd);
+        let size = number.abs1();
+        let safe = least.less_or_equal(size).and(size.less_or_equal(largest));
+        Self { simd, number, reciprocal: number.reciprocal(), safe, slow: !safe.all() }
+    }
+
+    /// The least and the largest size of a number whose reciprocal loses nothing.
+    #[inline(always)]
+    pub(crate) fn bounds(simd: S) -> (Vector<S, X::Real>, Vector<S, X::Real>) {
         let bound = if X::PARTS == 1 { X::Real::SAFE_MIN } else { X::Real::ROOT_SAFE_MIN };
         let splat = |x| Vector::<S, X::Real>::splat(simd, x);
-        let size = number.abs1();
-        let safe = splat(bound).less_or_equal(size);
-        let safe = safe.and(size.less_or_equal(splat(X::Real::ONE / bound)));
-        Self { simd, number, reciprocal: number.reciprocal(), safe, slow: !safe.all() }
+        (splat(bound), splat(X::Real::ONE / bound))
     }
 
     /// x / the divisor.

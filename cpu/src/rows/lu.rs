@@ -423,8 +423,9 @@ impl Sides {
         (first, steps): (usize, usize),
         row_at: &[usize],
     ) {
-        /// The steps that are taken at once.
+        /// The steps that are taken at once: as many as fit, of a panel that has four with AVX2 and f64.
         const STEPS: usize = 8;
+        const FEWER: usize = STEPS / 2;
         let stride = HIGH * T::Lane::<S>::PARTS;
         let mut step = 0;
         while step < steps {
@@ -433,6 +434,9 @@ impl Sides {
             if steps - step >= STEPS {
                 self.update_by::<S, T, HIGH, STEPS>(simd, rows, columns, right, row_at);
                 step += STEPS;
+            } else if steps - step >= FEWER {
+                self.update_by::<S, T, HIGH, FEWER>(simd, rows, columns, right, row_at);
+                step += FEWER;
             } else {
                 self.update_by::<S, T, HIGH, 1>(simd, rows, columns, right, row_at);
                 step += 1;
