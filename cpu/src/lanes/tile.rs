@@ -59,6 +59,21 @@ impl Shape {
         self.m * self.n * parts::<T>()
     }
 
+    /// Goes on to the next block of so many reals, or says that there is none; the last block overlaps the
+    /// one before it.
+    #[inline(always)]
+    fn next_block<T: Scalar>(self, lanes: usize, from: &mut usize, places: &mut Places) -> bool {
+        match self.reals::<T>() - *from - lanes {
+            0 => return false,
+            left if left >= lanes => *from += lanes,
+            left => {
+                *from += left;
+                *places = self.places::<T>(*from);
+            }
+        }
+        true
+    }
+
     /// Where in a tile the reals of a matrix belong that lie in memory from number `from` on.
     #[inline(always)]
     fn places<T: Scalar>(self, from: usize) -> Places {
@@ -149,14 +164,8 @@ pub(crate) fn pack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
             for reg in &*block {
                 tile[places.next::<T>()] = *reg;
             }
-            match size - from - lanes {
-                0 => break,
-                left if left >= lanes => from += lanes,
-                // The last block overlaps the one before it.
-                left => {
-                    from += left;
-                    places = shape.places::<T>(from);
-                }
+            if !shape.next_block::<T>(lanes, &mut from, &mut places) {
+                break;
             }
         }
     } else if a.len() >= lanes {
@@ -211,13 +220,8 @@ pub(crate) fn unpack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
                     write::<S, _>(*reg, &mut a[lane * size + from..][..lanes]);
                 }
             }
-            match size - from - lanes {
-                0 => break,
-                left if left >= lanes => from += lanes,
-                left => {
-                    from += left;
-                    places = shape.places::<T>(from);
-                }
+            if !shape.next_block::<T>(lanes, &mut from, &mut places) {
+                break;
             }
         }
     } else if a.len() >= lanes {
