@@ -5,15 +5,23 @@ use super::*;
 
 for_each_scalar!(there_and_back);
 
-/// Matrices with fewer numbers than a register, with as many and with more; groups of any size.
+/// At each level, and with registers as wide as AVX-512's on any processor.
 fn there_and_back<T: Scalar>() {
     for level in Level::available() {
-        for (m, n) in (0..=9).flat_map(|m| [0, 1, 2, 3, 4, 5, 8, 16].map(|n| (m, n))) {
-            for order in [Order::Row, Order::Column] {
-                for count in 1..=level.lanes::<T>() {
-                    let shape = Shape { m, n, order };
-                    level.dispatch(Trip { shape, count, scalar: std::marker::PhantomData::<T> });
-                }
+        each_shape::<T>(level.lanes::<T>(), |trip| level.dispatch(trip));
+    }
+    let wide = pulp::Scalar512b;
+    let lanes = wide.vectorize(Lanes(std::marker::PhantomData::<T>));
+    each_shape::<T>(lanes, |trip| wide.vectorize(trip));
+}
+
+/// Matrices with fewer numbers than a register, with as many and with more; groups of any size.
+fn each_shape<T: Scalar>(lanes: usize, run: impl Fn(Trip<T>)) {
+    for (m, n) in (0..=9).flat_map(|m| [0, 1, 2, 3, 4, 5, 8, 16].map(|n| (m, n))) {
+        for order in [Order::Row, Order::Column] {
+            for count in 1..=lanes {
+                let shape = Shape { m, n, order };
+                run(Trip { shape, count, scalar: std::marker::PhantomData });
             }
         }
     }
