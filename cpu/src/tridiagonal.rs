@@ -27,7 +27,7 @@ pub struct Diagonals<'a, T> {
 }
 
 /// The number of rows up to which a batch of systems goes through lanes: with one right-hand side,
-/// f64 and AVX-512, the tiles then take 1 MiB, about half a core's cache.
+/// f64 and AVX-512, the five tiles then take 1.25 MiB, about half a core's cache.
 const LANES_ROWS: usize = 4096;
 
 /// Solves A·X = B for each matrix of a batch, by Gaussian elimination with partial pivoting.

