@@ -6,7 +6,7 @@ use pulp::Simd;
 
 use super::tile::{pack, unpack};
 use super::{
-    FOUR, Kernel, Lane, Order, Reg, Shape, Size, THREE, TWO, Tile, Vector, integer, numbers,
+    FOUR, Kernel, Lane, Order, Reg, Shape, Size, Steps, THREE, TWO, Tile, Vector, integer, numbers,
 };
 use crate::Scalar;
 use crate::scalar::nan;
@@ -88,7 +88,7 @@ fn factor_rows<S: Simd, T: Scalar, N: Size>(
     count: usize,
     n: N,
 ) {
-    let n = n.get();
+    let (size, n) = (n, n.get());
     let shape = Shape { m: n, n, order: Order::Row };
     let InOut { src, dst } = a.into_in_out();
     let tile = scratch.registers::<S>();
@@ -96,7 +96,7 @@ fn factor_rows<S: Simd, T: Scalar, N: Size>(
     if mean {
         mean_with_adjoint::<S, T::Lane<S>>(simd, tile, n);
     }
-    let minor = factor::<S, T::Lane<S>>(simd, tile, n);
+    let minor = factor::<S, T::Lane<S>>(simd, tile, size);
     finish::<S, T::Lane<S>>(simd, tile, n, minor);
     unpack(simd, tile, count, shape, dst);
 }
@@ -136,20 +136,45 @@ fn finish<S: Simd, X: Lane<S>>(
 
 /// Factors a tile in place; returns 0 or the order of the first minor that is not positive.
 #[inline(always)]
-fn factor<S: Simd, X: Lane<S>>(simd: S, tile: &mut [Reg<S, X>], n: usize) -> Vector<S, X::Real> {
-    let real = |x| Vector::<S, X::Real>::splat(simd, x);
-    let (zero, one) = (real(X::Real::ZERO), real(X::Real::ONE));
-    let (mut info, mut order) = (zero, zero);
-    let at = |i: usize, j: usize| j * n + i;
-    for j in 0..n {
-        order = order + one;
+fn factor<S: Simd, X: Lane<S>>(
+    simd: S,
+    tile: &mut [Reg<S, X>],
+    size: impl Size,
+) -> Vector<S, X::Real> {
+    let n = size.get();
+    let zero = Vector::splat(simd, X::Real::ZERO);
+    let tile = &mut tile[..n * n * X::PARTS];
+    let mut columns = Columns::<S, X> { simd, tile, n, info: zero, order: zero };
+    size.each(&mut columns);
+    columns.info
+}
+
+/// A factorisation at work, column by column.
+struct Columns<'a, S: Simd, X: Lane<S>> {
+    simd: S,
+    tile: &'a mut [Reg<S, X>],
+    n: usize,
+    info: Vector<S, X::Real>,
+    /// Of the last minor that was looked at.
+    order: Vector<S, X::Real>,
+}
+
+impl<S: Simd, X: Lane<S>> Steps for Columns<'_, S, X> {
+    #[inline(always)]
+    fn step(&mut self, j: usize) {
+        let Self { simd, n, .. } = *self;
+        let real = |x| Vector::<S, X::Real>::splat(simd, x);
+        let (zero, one) = (real(X::Real::ZERO), real(X::Real::ONE));
+        let tile = &mut *self.tile;
+        let at = |i: usize, j: usize| j * n + i;
+        self.order = self.order + one;
         // L(j, j)² = A(j, j) − Σ |L(j, k)|².
         let mut d = X::load(simd, tile, at(j, j)).re();
         for k in 0..j {
             d = d - X::load(simd, tile, at(j, k)).norm_squared();
         }
-        let positive = zero.less(d);
-        info = Vector::choose(positive.not().and(info.equal(zero)), order, info);
+        let first = zero.less(d).not().and(self.info.equal(zero));
+        self.info = Vector::choose(first, self.order, self.info);
         let d = d.sqrt();
         X::from_real(d).store(tile, at(j, j));
         let reciprocal = one / d;
@@ -164,7 +189,6 @@ fn factor<S: Simd, X: Lane<S>>(simd: S, tile: &mut [Reg<S, X>], n: usize) -> Vec
             i += 1;
         }
     }
-    info
 }
 
 /// Rows i to i + N of column j.

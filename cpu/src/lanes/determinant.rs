@@ -61,12 +61,12 @@ fn find<S: Simd, T: Scalar, N: Size>(
     count: usize,
     n: N,
 ) {
-    let n = n.get();
+    let (steps, n) = (n, n.get());
     let Scratch { a: tile, swaps, rows } = scratch;
     let (tile, swaps) = (tile.registers::<S>(), swaps.registers::<S>());
     // The transpose has the same determinant, and is read without transposing.
     pack(simd, a.data(), count, Shape { m: n, n, order: Order::Column }, tile);
-    factor::<S, T::Lane<S>>(simd, tile, rows, Keep::Swaps(&mut *swaps), (n, n));
+    factor::<S, T::Lane<S>>(simd, tile, rows, Keep::Swaps(&mut *swaps), (n, n), steps);
     let mut products: [Product<T>; MAX_LANES] = std::array::from_fn(|_| Product::new());
     let mut odd = [false; MAX_LANES];
     for j in 0..n {

@@ -10,8 +10,8 @@ use pulp::Simd;
 use super::tile::{pack, unpack};
 use super::vector::Divisor;
 use super::{
-    FOUR, Kernel, Lane, LaneReal, Order, Reg, Shape, Size, THREE, TWO, Tile, Vector, integer,
-    numbers,
+    FOUR, Kernel, Lane, LaneReal, Order, Reg, Shape, Size, Steps, THREE, TWO, Tile, Vector,
+    integer, numbers,
 };
 use crate::Scalar;
 
@@ -103,6 +103,7 @@ fn factor_group<S: Simd, T: Scalar, N: Size>(
     count: usize,
     [m, n]: [N; 2],
 ) {
+    let steps = if m.get() < n.get() { m } else { n };
     let (m, n) = (m.get(), n.get());
     let shape = Shape { m, n, order: kernel.order };
     let InOut { src, dst } = a.into_in_out();
@@ -111,7 +112,7 @@ fn factor_group<S: Simd, T: Scalar, N: Size>(
     let permutation = scratch.permutation.registers::<S>();
     pack(simd, src.unwrap_or(dst), count, shape, tile);
     let keep = Keep::Factors { swaps: &mut *swaps, permutation: &mut *permutation };
-    let zero = factor::<S, T::Lane<S>>(simd, tile, &scratch.rows, keep, (m, n));
+    let zero = factor::<S, T::Lane<S>>(simd, tile, &scratch.rows, keep, (m, n), steps);
     unpack(simd, tile, count, shape, dst);
     let scratch = &mut scratch.numbers;
     let first = if matches!(kernel.output, Output::Lapack) { 1 } else { 0 };
@@ -145,7 +146,8 @@ fn integers<S: Simd, R: LaneReal>(
     }
 }
 
-/// Factors a tile in place; returns 0 or the first i > 0 for which U(i, i) is zero.
+/// Factors the tile of m × n matrices in place, in so many steps, the smaller one of m and n; returns 0
+/// or the first i > 0 for which U(i, i) is zero.
 #[inline(always)]
 pub(super) fn factor<S: Simd, X: Lane<S>>(
     simd: S,
@@ -153,44 +155,65 @@ pub(super) fn factor<S: Simd, X: Lane<S>>(
     rows: &[X::Real],
     mut keep: Keep<'_, RealReg<S, X>>,
     (m, n): (usize, usize),
+    steps: impl Size,
 ) -> Vector<S, X::Real> {
-    let real = |x| Vector::<S, X::Real>::splat(simd, x);
-    let (zero, one) = (real(X::Real::ZERO), real(X::Real::ONE));
-    let stride = m * X::PARTS;
-    let mut info = zero;
+    let (tile, rows) = (&mut tile[..m * n * X::PARTS], &rows[..=m]);
     if let Keep::Factors { permutation, .. } = &mut keep {
         for (place, row) in permutation[..m].iter_mut().zip(rows) {
-            *place = real(*row).reg();
+            *place = Vector::<S, X::Real>::splat(simd, *row).reg();
         }
     }
-    for j in 0..m.min(n) {
+    let info = Vector::splat(simd, X::Real::ZERO);
+    let mut elimination = Elimination::<S, X> { simd, tile, rows, keep, m, info };
+    steps.each(&mut elimination);
+    elimination.info
+}
+
+/// A factorisation at work.
+struct Elimination<'a, S: Simd, X: Lane<S>> {
+    simd: S,
+    tile: &'a mut [Reg<S, X>],
+    rows: &'a [X::Real],
+    keep: Keep<'a, RealReg<S, X>>,
+    m: usize,
+    info: Vector<S, X::Real>,
+}
+
+impl<S: Simd, X: Lane<S>> Steps for Elimination<'_, S, X> {
+    #[inline(always)]
+    fn step(&mut self, j: usize) {
+        let Self { simd, m, rows, .. } = *self;
+        let real = |x| Vector::<S, X::Real>::splat(simd, x);
+        let (zero, one) = (real(X::Real::ZERO), real(X::Real::ONE));
+        let stride = m * X::PARTS;
         // The first row of largest |re| + |im|, a NaN being larger than any number.
-        let column = &mut tile[j * stride..(j + 1) * stride];
+        let column = &mut self.tile[j * stride..(j + 1) * stride];
         let top = X::load(simd, column, j);
         let (mut pivot, mut size, mut index) = (top, top.abs1(), real(rows[j]));
-        for (i, &row) in rows.iter().enumerate().take(m).skip(j + 1) {
+        for i in j + 1..m {
             let x = X::load(simd, column, i);
             let larger = x.abs1().less_or_equal(size).not().and(size.equal(size));
             size = Vector::choose(larger, x.abs1(), size);
-            index = Vector::choose(larger, real(row), index);
+            index = Vector::choose(larger, real(rows[i]), index);
             pivot = X::choose(larger, x, pivot);
         }
-        if let Keep::Factors { swaps, .. } | Keep::Swaps(swaps) = &mut keep {
+        if let Keep::Factors { swaps, .. } | Keep::Swaps(swaps) = &mut self.keep {
             index.store(swaps, j);
         }
         let singular = size.equal(zero);
-        info = Vector::choose(singular.and(info.equal(zero)), real(rows[j + 1]), info);
+        let first = singular.and(self.info.equal(zero));
+        self.info = Vector::choose(first, real(rows[j + 1]), self.info);
 
         // L(:, j) = A(:, j) / pivot, after the swap; a column of zeros stays as it is.
         let divisor = Divisor::new(simd, X::choose(singular, X::from_real(one), pivot));
         pivot.store(column, j);
-        for (i, &row) in rows.iter().enumerate().take(m).skip(j + 1) {
-            let x = X::choose(index.equal(real(row)), top, X::load(simd, column, i));
+        for i in j + 1..m {
+            let x = X::choose(index.equal(real(rows[i])), top, X::load(simd, column, i));
             divisor.divide(x).store(column, i);
         }
 
         // A(:, c) ← A(:, c) − L(:, j)·U(j, c), with the swap.
-        let (left, right) = tile.split_at_mut((j + 1) * stride);
+        let (left, right) = self.tile.split_at_mut((j + 1) * stride);
         let (left, l) = left.split_at_mut(j * stride);
         let (rows, l) = (&rows[j + 1..m], &l[(j + 1) * X::PARTS..]);
         for column in right.chunks_exact_mut(stride) {
@@ -204,14 +227,13 @@ pub(super) fn factor<S: Simd, X: Lane<S>>(
                 y.sub_mul(X::load(simd, l, 0), u).store(below, 0);
             }
         }
-        if let Keep::Factors { permutation, .. } = &mut keep {
+        if let Keep::Factors { permutation, .. } = &mut self.keep {
             for column in left.chunks_exact_mut(stride) {
                 swap::<S, X>(simd, &mut column[j * X::PARTS..], index, rows);
             }
             swap::<S, Vector<S, X::Real>>(simd, &mut permutation[j..m], index, rows);
         }
     }
-    info
 }
 
 /// Swaps the first element with that of row `index`, one of `rows`, the rows of the others.

@@ -43,6 +43,7 @@ pub(crate) mod triangular;
 pub(crate) mod tridiagonal;
 #[allow(unreachable_pub, reason = "the public trait Scalar names them")]
 mod vector;
+mod whole;
 mod wide;
 
 use lapax_core::{Batched, Threads, for_each_part};
@@ -91,6 +92,15 @@ pub(crate) trait Kernel<T: Scalar, B>: Sync {
 /// registers.
 pub(crate) trait Size: Copy {
     fn get(self) -> usize;
+
+    /// Takes as many steps.
+    fn each(self, steps: &mut impl Steps);
+}
+
+/// What a kernel does step by step. A step of a known number, inlined, has loops of known length, which
+/// keep a small tile in registers: `lu` of order 4, f64, AVX2, 87 and 65 ns.
+pub(crate) trait Steps {
+    fn step(&mut self, number: usize);
 }
 
 /// A size that it knows.
@@ -107,12 +117,36 @@ impl<const N: usize> Size for Constant<N> {
     fn get(self) -> usize {
         N
     }
+
+    #[inline(always)]
+    fn each(self, steps: &mut impl Steps) {
+        const { assert!(N <= 4, "more steps than are written out") };
+        if N > 0 {
+            steps.step(0);
+        }
+        if N > 1 {
+            steps.step(1);
+        }
+        if N > 2 {
+            steps.step(2);
+        }
+        if N > 3 {
+            steps.step(3);
+        }
+    }
 }
 
 impl Size for usize {
     #[inline(always)]
     fn get(self) -> usize {
         self
+    }
+
+    #[inline(always)]
+    fn each(self, steps: &mut impl Steps) {
+        for number in 0..self {
+            steps.step(number);
+        }
     }
 }
 

@@ -97,7 +97,7 @@ fn group<S: Simd, T: Scalar, N: Size, R: Size>(
     count: usize,
     (n, nrhs): (N, R),
 ) {
-    let (n, nrhs) = (n.get(), nrhs.get());
+    let (steps, n, nrhs) = (n, n.get(), nrhs.get());
     let Scratch { tile, rows } = scratch;
     let tile = tile.registers::<S>();
     let right = n * n * T::Lane::<S>::PARTS;
@@ -107,7 +107,7 @@ fn group<S: Simd, T: Scalar, N: Size, R: Size>(
         Some(b) => pack(simd, b, count, shape, &mut tile[right..]),
         None => identity::<S, T::Lane<S>>(simd, &mut tile[right..], n),
     }
-    factor::<S, T::Lane<S>>(simd, tile, rows, Keep::Nothing, (n, n + nrhs));
+    factor::<S, T::Lane<S>>(simd, tile, rows, Keep::Nothing, (n, n + nrhs), steps);
     let (u, right) = tile.split_at_mut(right);
     let system = System { uplo: Uplo::Upper, diag: Diag::NonUnit, conj: false, n, nrhs };
     solve::<S, T::Lane<S>>(simd, &system, u, right);

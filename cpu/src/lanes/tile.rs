@@ -59,19 +59,14 @@ impl Shape {
         self.m * self.n * parts::<T>()
     }
 
-    /// Goes on to the next block of so many reals, or says that there is none; the last block overlaps the
-    /// one before it.
+    /// Whether blocks of so many reals make whole lines of it, and each has whole elements.
     #[inline(always)]
-    fn next_block<T: Scalar>(self, lanes: usize, from: &mut usize, places: &mut Places) -> bool {
-        match self.reals::<T>() - *from - lanes {
-            0 => return false,
-            left if left >= lanes => *from += lanes,
-            left => {
-                *from += left;
-                *places = self.places::<T>(*from);
-            }
-        }
-        true
+    fn straight<T: Scalar>(self, lanes: usize) -> bool {
+        let line = match self.order {
+            Order::Column => self.m * self.n,
+            Order::Row => self.n,
+        };
+        (line * parts::<T>()).is_multiple_of(lanes) && lanes.is_multiple_of(parts::<T>())
     }
 
     /// Where in a tile the reals of a matrix belong that lie in memory from number `from` on.
@@ -131,6 +126,40 @@ impl Places {
         }
         place
     }
+
+    /// Writes the next reals, which are of one line, to their registers.
+    #[inline(always)]
+    fn write_line<T: Scalar, G: Copy>(&mut self, block: &[G], tile: &mut [G]) {
+        for reals in block.chunks_exact(parts::<T>()) {
+            let at = self.element * parts::<T>();
+            tile[at..at + parts::<T>()].copy_from_slice(reals);
+            self.element += self.step;
+        }
+        self.pass(block.len() / parts::<T>());
+    }
+
+    /// Reads the next reals, which are of one line, from their registers.
+    #[inline(always)]
+    fn read_line<T: Scalar, G: Copy>(&mut self, tile: &[G], block: &mut [G]) {
+        let elements = block.len() / parts::<T>();
+        for reals in block.chunks_exact_mut(parts::<T>()) {
+            let at = self.element * parts::<T>();
+            reals.copy_from_slice(&tile[at..at + parts::<T>()]);
+            self.element += self.step;
+        }
+        self.pass(elements);
+    }
+
+    /// Goes on to the next line where so many elements were the last of theirs.
+    #[inline(always)]
+    fn pass(&mut self, elements: usize) {
+        self.left -= elements;
+        if self.left == 0 {
+            self.left = self.length;
+            self.line += 1;
+            self.element = self.line;
+        }
+    }
 }
 
 /// Reads `count` matrices; lanes beyond them repeat the last one.
@@ -155,17 +184,27 @@ pub(crate) fn pack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     let block = &mut block[..lanes];
     let mut places = shape.places::<T>(0);
     if size >= lanes {
-        let mut from = 0;
-        loop {
-            for (reg, start) in block.iter_mut().zip(starts) {
-                *reg = T::Real::register::<S>(&a[start + from..][..lanes]);
+        if shape.straight::<T>(lanes) {
+            for number in 0..size / lanes {
+                read_block(simd, a, &starts, number * lanes, block);
+                places.write_line::<T, _>(block, tile);
             }
-            transpose::<S, T::Real, _>(simd, block);
+            return;
+        }
+        for number in 0..size / lanes {
+            read_block(simd, a, &starts, number * lanes, block);
             for reg in &*block {
                 tile[places.next::<T>()] = *reg;
             }
-            if !shape.next_block::<T>(lanes, &mut from, &mut places) {
-                break;
+        }
+        // The last block overlaps the one before.
+        let left = size % lanes;
+        if left > 0 {
+            read_block(simd, a, &starts, size - lanes, block);
+            for (k, reg) in block.iter().enumerate() {
+                if k >= lanes - left {
+                    tile[places.next::<T>()] = *reg;
+                }
             }
         }
     } else if a.len() >= lanes {
@@ -194,6 +233,40 @@ pub(crate) fn pack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     }
 }
 
+/// Reads a block from number `from` of each matrix on.
+#[inline(always)]
+fn read_block<S: Simd, R: LaneReal>(
+    simd: S,
+    a: &[R],
+    starts: &[usize],
+    from: usize,
+    block: &mut [R::Reg<S>],
+) {
+    let lanes = block.len();
+    for (reg, start) in block.iter_mut().zip(starts) {
+        *reg = R::register::<S>(&a[start + from..][..lanes]);
+    }
+    transpose::<S, R, _>(simd, block);
+}
+
+/// Writes a block to the first `count` matrices, from number `from` of each on; its registers are transposed.
+#[inline(always)]
+fn write_block<S: Simd, R: LaneReal>(
+    simd: S,
+    block: &mut [R::Reg<S>],
+    a: &mut [R],
+    (count, size): (usize, usize),
+    from: usize,
+) {
+    transpose::<S, R, _>(simd, block);
+    let lanes = block.len();
+    for (lane, reg) in block.iter().enumerate() {
+        if lane < count {
+            write::<S, _>(*reg, &mut a[lane * size + from..][..lanes]);
+        }
+    }
+}
+
 /// Writes the first `count` matrices of a tile.
 #[inline(always)]
 pub(crate) fn unpack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
@@ -209,20 +282,26 @@ pub(crate) fn unpack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     let block = &mut block[..lanes];
     let mut places = shape.places::<T>(0);
     if size >= lanes {
-        let mut from = 0;
-        loop {
+        if shape.straight::<T>(lanes) {
+            for number in 0..size / lanes {
+                places.read_line::<T, _>(tile, block);
+                write_block(simd, block, a, (count, size), number * lanes);
+            }
+            return;
+        }
+        for number in 0..size / lanes {
             for reg in &mut *block {
                 *reg = tile[places.next::<T>()];
             }
-            transpose::<S, T::Real, _>(simd, block);
-            for (lane, reg) in block.iter().enumerate() {
-                if lane < count {
-                    write::<S, _>(*reg, &mut a[lane * size + from..][..lanes]);
-                }
+            write_block(simd, block, a, (count, size), number * lanes);
+        }
+        if !size.is_multiple_of(lanes) {
+            let from = size - lanes;
+            let mut places = shape.places::<T>(from);
+            for reg in &mut *block {
+                *reg = tile[places.next::<T>()];
             }
-            if !shape.next_block::<T>(lanes, &mut from, &mut places) {
-                break;
-            }
+            write_block(simd, block, a, (count, size), from);
         }
     } else if a.len() >= lanes {
         for (k, reg) in block.iter_mut().enumerate() {

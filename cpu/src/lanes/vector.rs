@@ -9,6 +9,7 @@ use lapax_core::{Real, Scalar};
 use pulp::Simd;
 
 use super::MAX_LANES;
+use super::whole::whole;
 
 /// A real number that has registers.
 pub trait LaneReal: Real + bytemuck::Pod {
@@ -403,7 +404,7 @@ impl<S: Simd, R: LaneReal> Vector<S, R> {
     }
     #[inline(always)]
     pub fn choose(mask: Mask<S, R>, a: Self, b: Self) -> Self {
-        a.with(R::select(a.simd, mask.mask, a.reg, b.reg))
+        a.with(whole(a.simd, R::select(a.simd, mask.mask, a.reg, b.reg)))
     }
 }
 
