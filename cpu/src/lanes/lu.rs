@@ -190,11 +190,11 @@ impl<S: Simd, X: Lane<S>> Steps for Elimination<'_, S, X> {
         let column = &mut self.tile[j * stride..(j + 1) * stride];
         let top = X::load(simd, column, j);
         let (mut pivot, mut size, mut index) = (top, top.abs1(), real(rows[j]));
-        for i in j + 1..m {
+        for (i, &row) in rows.iter().enumerate().take(m).skip(j + 1) {
             let x = X::load(simd, column, i);
             let larger = x.abs1().less_or_equal(size).not().and(size.equal(size));
             size = Vector::choose(larger, x.abs1(), size);
-            index = Vector::choose(larger, real(rows[i]), index);
+            index = Vector::choose(larger, real(row), index);
             pivot = X::choose(larger, x, pivot);
         }
         if let Keep::Factors { swaps, .. } | Keep::Swaps(swaps) = &mut self.keep {
@@ -207,8 +207,8 @@ impl<S: Simd, X: Lane<S>> Steps for Elimination<'_, S, X> {
         // L(:, j) = A(:, j) / pivot, after the swap; a column of zeros stays as it is.
         let divisor = Divisor::new(simd, X::choose(singular, X::from_real(one), pivot));
         pivot.store(column, j);
-        for i in j + 1..m {
-            let x = X::choose(index.equal(real(rows[i])), top, X::load(simd, column, i));
+        for (i, &row) in rows.iter().enumerate().take(m).skip(j + 1) {
+            let x = X::choose(index.equal(real(row)), top, X::load(simd, column, i));
             divisor.divide(x).store(column, i);
         }
 
