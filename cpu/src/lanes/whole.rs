@@ -1,10 +1,9 @@
 //! Registers that are written whole.
 //!
 //! Where a register was chosen lane by lane between something new and what lies where it goes, LLVM
-//! writes the lanes of the new alone. With AVX2 that store is microcode on AMD's processors, and what it
-//! wrote cannot be read again before it has reached the cache; a blend and a store of all lanes are two
-//! instructions. AMD Zen 3, one core, with such stores and without: f64, `lu` of order 8 182 and 143 ns, of
-//! 32 by rows 5.0 and 4.1 us, `cholesky` of 32 1.9 and 1.6 us; f32, `lu` of order 16 0.73 and 0.42 us.
+//! writes the lanes of the new alone. With AVX2 on AMD's processors such a store takes longer than a blend
+//! and a store of all lanes. Zen 3, one core, with such stores and without: f64, `lu` of order 8 182 and
+//! 143 ns, of 32 by rows 5.0 and 4.1 us; f32, `lu` of order 16 0.73 and 0.42 us, `cholesky` 0.23 and 0.17.
 //!
 //! Hiding what is written and not what is chosen gained less, and cost small matrices registers. With
 //! AVX-512, which has masks for every instruction, neither has been timed, and the compiler has its way.
