@@ -16,7 +16,9 @@ REFERENCE := $(wildcard /usr/lib/*/lapack/liblapack.a)
 SWEEP := full
 OPENBLAS := $(wildcard /usr/lib/*/libopenblas.so)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
-FEATURES := xla-ffi/fake lapax-cpu/testing $(if $(REFERENCE),lapack)
+# Without kernels that this processor cannot run, which take a third of the time to compile.
+AVX512 := $(shell grep -m 1 -o -w avx512f /proc/cpuinfo 2>/dev/null)
+FEATURES := cuda xla-ffi/fake lapax-cpu/testing $(if $(AVX512),avx512) $(if $(REFERENCE),lapack)
 
 .PHONY: build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench lint format abi clean model miri fuzz memcheck test-versions test-plugins
 .DELETE_ON_ERROR:
@@ -85,7 +87,7 @@ test-rust: $(VENV)/.tools out/hosts/.plugin out/plugins/cuda13/.plugin
 	LAPAX_PJRT_PLUGIN=$$(cat out/hosts/.plugin) LAPAX_HOST_PROGRAMS=$(CURDIR)/out/hosts \
 	LAPAX_CUDA_PLUGINS=$$(cat out/plugins/cuda13/.plugin) \
 	LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
-	    cargo test --workspace --features "$(FEATURES)" --quiet
+	    cargo test --workspace --no-default-features --features "$(FEATURES)" --quiet
 
 # On two cores test_fused and test_install take 90 s with one worker, 65 s with two.
 WORKERS := -n auto --maxprocesses 4
@@ -108,7 +110,7 @@ test-emulator: $(VENV)/.python
 # The tests on the emulator notice kernels that are wrong; half a minute for each of the mutants.
 test-mutants: $(VENV)/.tools
 	LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
-	CARGO_TEST='--workspace --features "$(FEATURES)"' $(PY) cuda/fake/mutants.py
+	CARGO_TEST='--workspace --no-default-features --features "$(FEATURES)"' $(PY) cuda/fake/mutants.py
 
 # XLA for an H200 that is not there takes the targets and compiles programs of them.
 test-deviceless: $(VENV)-cuda/.lapax
@@ -140,7 +142,7 @@ out/plugins/%/.plugin: | $(VENV)/.python
 
 test-plugins: $(VENV)/.lapax out/plugins/cuda12/.plugin
 	LAPAX_CUDA_PLUGINS=$$(cat out/plugins/cuda12/.plugin) LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
-	    cargo test --workspace --features "$(FEATURES)" --test hosts cuda_plugins
+	    cargo test --workspace --no-default-features --features "$(FEATURES)" --test hosts cuda_plugins
 
 # One binary in the hosts of all versions of the FFI's API, 0.1 to 0.5 with the tests above.
 VERSIONS := 0.5.3 0.7.2 0.8.1 0.9.1 0.11.2
@@ -158,7 +160,7 @@ test-versions: $(VENV)/.lapax
 accuracy-reference:
 	@test -n "$(REFERENCE)" || echo "no reference LAPACK to compare with: apt-get install liblapack-dev libblas-dev"
 	LAPAX_ACCURACY=$(SWEEP) LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
-	    cargo test --features "$(FEATURES)" --test accuracy -- --nocapture
+	    cargo test --no-default-features --features "$(FEATURES)" --test accuracy -- --nocapture
 
 # The same with OpenBLAS in the reference's place; it is not asserted about, only shown.
 accuracy-openblas:

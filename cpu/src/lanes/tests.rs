@@ -26,7 +26,7 @@ pub(crate) enum Level {
     Scalar,
     #[cfg(target_arch = "x86_64")]
     V3(pulp::x86::V3),
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", feature = "avx512"))]
     V4(pulp::x86::V4),
 }
 
@@ -40,10 +40,13 @@ impl Level {
                 Some(simd) => levels.push(Self::V3(simd)),
                 None => println!("skipped: AVX2, which this processor lacks"),
             }
+            #[cfg(feature = "avx512")]
             match pulp::x86::V4::try_new() {
                 Some(simd) => levels.push(Self::V4(simd)),
                 None => println!("skipped: AVX-512, which this processor lacks"),
             }
+            #[cfg(not(feature = "avx512"))]
+            println!("skipped: AVX-512, which is not built in");
         }
         levels
     }
@@ -67,7 +70,7 @@ impl Level {
             Self::Scalar => Simd::vectorize(pulp::Scalar::new(), job),
             #[cfg(target_arch = "x86_64")]
             Self::V3(simd) => Simd::vectorize(simd, job),
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", feature = "avx512"))]
             Self::V4(simd) => Simd::vectorize(simd, job),
         }
     }

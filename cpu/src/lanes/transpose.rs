@@ -15,6 +15,7 @@ pub(crate) fn transpose<S: Simd, R: Pod, G: Pod>(simd: S, regs: &mut [G]) {
     #[cfg(target_arch = "x86_64")]
     {
         let simd: &dyn Any = &simd;
+        #[cfg(feature = "avx512")]
         if let Some(&simd) = simd.downcast_ref::<pulp::x86::V4>() {
             return x86::transpose_512(simd, size_of::<R>(), regs);
         }
@@ -34,11 +35,11 @@ pub(crate) fn transpose<S: Simd, R: Pod, G: Pod>(simd: S, regs: &mut [G]) {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use std::arch::x86_64::{__m256d, __m512d};
+    use std::arch::x86_64::__m256d;
 
     use bytemuck::Pod;
-    use pulp::x86::{V3, V4};
-    use pulp::{cast, f64x4, f64x8};
+    use pulp::x86::V3;
+    use pulp::{cast, f64x4};
 
     /// The rounds within 128 bits, for one group of rows: 2 of 64 bits or 4 of 32.
     macro_rules! within_128 {
@@ -65,8 +66,13 @@ mod x86 {
         };
     }
 
+    #[cfg(feature = "avx512")]
     #[inline(always)]
-    pub(super) fn transpose_512<G: Pod>(isa: V4, bytes: usize, regs: &mut [G]) {
+    pub(super) fn transpose_512<G: Pod>(isa: pulp::x86::V4, bytes: usize, regs: &mut [G]) {
+        use std::arch::x86_64::__m512d;
+
+        use pulp::f64x8;
+
         let group = 16 / bytes;
         let mut rows = [isa.avx512f._mm512_setzero_pd(); 16];
         let rows = &mut rows[..4 * group];
