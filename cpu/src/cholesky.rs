@@ -132,7 +132,7 @@ pub fn cholesky<T: Scalar>(
                 row_major::mean_with_adjoint(l, n);
             }
             let factored = factor_tiny(MatMut::from_row_major_slice_mut(l, n, n)).is_ok();
-            row_major::only_lower(l, n, factored);
+            row_major::only_lower(l, n, 0, factored);
         });
         return Ok(());
     }

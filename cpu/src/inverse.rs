@@ -6,16 +6,42 @@
 use std::sync::PoisonError;
 
 use faer::{Conj, MatMut, MatRef};
-use lapax_core::{ItemsMut, Serial, for_each, run_each};
+use lapax_core::{Items, ItemsMut, Serial, for_each, run_each};
 use pulp::Arch;
 
+use crate::lanes::for_each_group;
+use crate::rows;
 use crate::scalar::nanoseconds;
 use crate::substitution;
 use crate::triangular::{STRIPS_ORDER, System, solve, strip_width, strips};
 use crate::{Diag, Error, Scalar, Threads, Uplo};
 
-/// The inverse of a matrix, by rows, from [`crate::lu::lu`]'s factors and permutation.
+/// The inverse of each matrix of a batch, by rows, from [`crate::lu::lu`]'s factors and permutation.
 pub(crate) fn invert<T: Scalar>(
+    batch: usize,
+    n: usize,
+    lu: &[T],
+    permutation: &[i32],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let lus = Items::new("lu", batch, &[n, n], lu)?;
+    let permutations = Items::new("permutation", batch, &[n], permutation)?;
+    if rows::pay::<T>(n) {
+        let operands = (lus, permutations, ItemsMut::new("x", batch, &[n, n], x)?);
+        let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n));
+        for_each_group::<T, _>(batch, operands, time, threads, &rows::inverse::Invert { n });
+        return Ok(());
+    }
+    let matrices = lu.chunks_exact(n * n).zip(permutation.chunks_exact(n));
+    for ((lu, permutation), x) in matrices.zip(x.chunks_exact_mut(n * n)) {
+        one(n, lu, permutation, x, threads)?;
+    }
+    Ok(())
+}
+
+/// The inverse of one matrix.
+fn one<T: Scalar>(
     n: usize,
     lu: &[T],
     permutation: &[i32],

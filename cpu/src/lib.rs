@@ -80,6 +80,7 @@ pub mod triangular;
 pub mod tridiagonal;
 mod tridiagonal_eigen;
 mod tridiagonalize;
+mod trsv;
 mod twisted;
 mod two_stage;
 mod update;

@@ -20,6 +20,7 @@ use crate::simd::{Divisor, first_largest, sub_mul};
 use crate::substitution;
 use crate::tiled_lu::factor_tiled;
 use crate::triangular::{self, System, solve, subtract_product, trsm};
+use crate::trsv;
 use crate::{Diag, Error, InOut, Scalar, Threads, Trans, Uplo};
 
 /// The number of columns up to which a panel is eliminated without recursion.
@@ -200,7 +201,7 @@ pub fn lu_solve<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let (few, by_rows) = (few::pay(batch, n.max(nrhs)), triangular::by_rows::<T>(n, nrhs));
-    let pay = few || by_rows || lanes::pay(batch, n, triangular::LANES_ORDER);
+    let pay = few || by_rows || nrhs == 1 || lanes::pay(batch, n, triangular::LANES_ORDER);
     if n == 0 || nrhs == 0 || !pay {
         return row_major::lu_solve(trsm, trans, batch, n, nrhs, lu, permutation, b, x, threads);
     }
@@ -218,11 +219,42 @@ pub fn lu_solve<T: Scalar>(
     } else if by_rows {
         let kernel = rows::lu_solve::Solve { trans, n, nrhs };
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-    } else {
+    } else if lanes::pay(batch, n, triangular::LANES_ORDER) {
         let kernel = lanes::lu_solve::Solve { trans, n, nrhs };
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+    } else {
+        let (copy, arch) = (|| vec![T::ZERO; n], Arch::new());
+        for_each(batch, operands, time, threads, copy, |copy, (lu, permutation, b, x)| {
+            solve_one(trans, lu, permutation, b, (copy, x), arch);
+        });
     }
     Ok(())
+}
+
+/// [`lu_solve`] of one system with one right-hand side.
+fn solve_one<T: Scalar>(
+    trans: Trans,
+    a: &[T],
+    permutation: &[i32],
+    b: &[T],
+    (copy, x): (&mut [T], &mut [T]),
+    arch: Arch,
+) {
+    let conj = trans == Trans::ConjTranspose;
+    let solve = |uplo, diag, order, x: &mut [T]| {
+        arch.dispatch(trsv::Solve { uplo, diag, conj, order, a, x });
+    };
+    if trans == Trans::None {
+        row_major::gather_rows(b, permutation, x, 1);
+        solve(Uplo::Lower, Diag::Unit, Order::Row, x);
+        solve(Uplo::Upper, Diag::NonUnit, Order::Row, x);
+        return;
+    }
+    // The lower triangle of the transpose is Uᵀ.
+    copy.copy_from_slice(b);
+    solve(Uplo::Lower, Diag::NonUnit, Order::Column, copy);
+    solve(Uplo::Upper, Diag::Unit, Order::Column, copy);
+    row_major::scatter_rows(copy, permutation, x, 1);
 }
 
 /// Factors one matrix by all threads; returns the first row whose pivot is zero. `pivots` counts rows

@@ -51,9 +51,9 @@ fn recurse<T: Scalar>(
     }
     if n <= COLUMNS {
         let panel = &mut panel[..rows * n];
-        copy(a.as_mut(), panel, true);
+        copy(a.as_mut(), panel, true, arch);
         factor(Panel { a: &mut *panel, lda: rows, row: 0 }, swaps, scratch, arch);
-        copy(a, panel, false);
+        copy(a, panel, false, arch);
         return;
     }
     let half = if n > rows { rows } else { (n / 2).next_multiple_of(COLUMNS) };

@@ -7,7 +7,10 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use lapax_core::{Items, ItemsInOut, ItemsMut, Scalar as _, for_each, index_fits_i32, run_each};
+use lapax_core::{
+    Items, ItemsInOut, ItemsMut, Scalar as _, Serial, for_each, for_each_large, index_fits_i32,
+    run_each,
+};
 
 use crate::eig::Eigen;
 use crate::scalar::{nan, nanoseconds};
@@ -15,6 +18,13 @@ use crate::schur::Eigenvalues;
 use crate::svd::Svd;
 use crate::tridiagonal::Diagonals;
 use crate::{Diag, Error, InOut, Scalar, Side, SingularVectors, Threads, Trans, Uplo, Vectors};
+
+/// The order from which strips of so many rows of one matrix go to all threads.
+const STRIPS_ORDER: usize = 448;
+const STRIP: usize = 64;
+/// The order of the squares of which a mean with the adjoint is made: as many rows as the nearest cache has
+/// places for lines of a matrix whose rows lie a power of two apart.
+const SQUARE: usize = 8;
 
 /// [`crate::lu::getrf`], or another routine with its contract.
 pub(crate) type Getrf<T> = fn(
@@ -199,45 +209,124 @@ pub(crate) fn cholesky<T: Scalar>(
         return Ok(());
     }
     let elements = nanoseconds::<T>(n.saturating_mul(n) / 2);
-    let src = if mean {
-        let operands = (ItemsInOut::new("l", batch, &[n, n], InOut { src, dst: &mut *dst })?,);
-        for_each(batch, operands, elements, threads, || (), |(), (l,)| mean_with_adjoint(l, n));
+    let large = n > STRIPS_ORDER;
+    let src = if !mean {
+        src
+    } else if let Some(a) = src {
+        let a = Items::new("a", batch, &[n, n], a)?;
+        let operands = (a, ItemsMut::new("l", batch, &[n, n], &mut *dst)?);
+        let mean = |(a, l): (&[T], &mut [T]), threads: &dyn Threads| {
+            each_strip(l, n, threads, |first, rows| mean_of(a, n, first, rows));
+        };
+        if large {
+            for_each_large(batch, operands, threads, mean);
+        } else {
+            for_each(batch, operands, elements, threads, || (), |(), items| mean(items, &Serial));
+        }
         None
     } else {
-        src
+        let operands = ItemsMut::new("l", batch, &[n, n], &mut *dst)?;
+        for_each(batch, operands, elements, threads, || (), |(), l| mean_with_adjoint(l, n));
+        None
     };
     let mut info = vec![0; batch];
     potrf(Uplo::Upper, batch, n, InOut { src, dst: &mut *dst }, &mut info, threads)?;
     let operands =
         (ItemsMut::new("l", batch, &[n, n], dst)?, Items::new("info", batch, &[], &info)?);
-    for_each(
-        batch,
-        operands,
-        elements,
-        threads,
-        || (),
-        |(), (l, info)| only_lower(l, n, info[0] == 0),
-    );
+    let only_lower = |(l, info): (&mut [T], &[i32]), threads: &dyn Threads| {
+        each_strip(l, n, threads, |first, rows| only_lower(rows, n, first, info[0] == 0));
+    };
+    if large {
+        for_each_large(batch, operands, threads, only_lower);
+    } else {
+        for_each(batch, operands, elements, threads, || (), |(), items| only_lower(items, &Serial));
+    }
     Ok(())
 }
 
-/// Zeros above the diagonal, and NaN in the rest of a matrix that was not factored.
-pub(crate) fn only_lower<T: Scalar>(l: &mut [T], n: usize, factored: bool) {
+/// Calls `body` with strips of a matrix's rows, each with the number of its first row.
+fn each_strip<T: Scalar>(
+    a: &mut [T],
+    n: usize,
+    threads: &dyn Threads,
+    body: impl Fn(usize, &mut [T]) + Sync,
+) {
+    let strips: Vec<_> = a.chunks_mut(STRIP * n).map(Mutex::new).collect();
+    run_each(
+        threads,
+        strips.len(),
+        || (),
+        |(), strip| {
+            let mut rows = strips[strip].lock().unwrap_or_else(PoisonError::into_inner);
+            body(strip * STRIP, &mut rows);
+        },
+    );
+}
+
+/// Zeros above the diagonal, and NaN in the rest where the matrix was not factored, of the rows of n
+/// numbers from row `first` on.
+pub(crate) fn only_lower<T: Scalar>(rows: &mut [T], n: usize, first: usize, factored: bool) {
     if !factored {
-        l.fill(nan());
+        rows.fill(nan());
     }
-    for (i, row) in l.chunks_exact_mut(n).enumerate() {
+    for (i, row) in (first..).zip(rows.chunks_exact_mut(n)) {
         row[i + 1..].fill(T::ZERO);
     }
 }
 
+/// A square of a matrix, or as much of it as there is.
+type Square<T> = [[T; SQUARE]; SQUARE];
+
 /// The lower triangle of (A + Aᴴ) / 2 in place of A's.
 pub(crate) fn mean_with_adjoint<T: Scalar>(a: &mut [T], n: usize) {
-    let two = T::Real::ONE + T::Real::ONE;
-    for i in 0..n {
-        for j in 0..=i {
-            a[i * n + j] = (a[i * n + j] + a[j * n + i].conj()).unscale(two);
+    for i in (0..n).step_by(SQUARE) {
+        for j in (0..=i).step_by(SQUARE) {
+            let mean = mean_of_squares(square(a, n, (i, j)), &square(a, n, (j, i)));
+            write_lower(&mean, n, (i, j), &mut a[i * n..]);
         }
+    }
+}
+
+/// The lower triangle of (A + Aᴴ) / 2, of its rows from `first` on as many as there is room for.
+fn mean_of<T: Scalar>(a: &[T], n: usize, first: usize, rows: &mut [T]) {
+    for i in (first..first + rows.len() / n).step_by(SQUARE) {
+        for j in (0..=i).step_by(SQUARE) {
+            let mean = mean_of_squares(square(a, n, (i, j)), &square(a, n, (j, i)));
+            write_lower(&mean, n, (i, j), &mut rows[(i - first) * n..]);
+        }
+    }
+}
+
+/// The square from row i and column j on; zeros where there is no matrix.
+fn square<T: Scalar>(a: &[T], n: usize, (i, j): (usize, usize)) -> Square<T> {
+    let mut square = [[T::ZERO; SQUARE]; SQUARE];
+    for (to, row) in square.iter_mut().zip(a.chunks_exact(n).skip(i)) {
+        if let Some(whole) = row[j..].first_chunk() {
+            *to = *whole;
+        } else {
+            to[..n - j].copy_from_slice(&row[j..]);
+        }
+    }
+    square
+}
+
+/// (A + Bᴴ) / 2.
+fn mean_of_squares<T: Scalar>(mut a: Square<T>, b: &Square<T>) -> Square<T> {
+    let two = T::Real::ONE + T::Real::ONE;
+    for (i, row) in a.iter_mut().enumerate() {
+        for (x, b) in row.iter_mut().zip(b) {
+            *x = (*x + b[i].conj()).unscale(two);
+        }
+    }
+    a
+}
+
+/// Writes the lower triangle of a matrix, of which `rows` are those from row i on, in the square from row i
+/// and column j on.
+fn write_lower<T: Scalar>(square: &Square<T>, n: usize, (i, j): (usize, usize), rows: &mut [T]) {
+    for (i, (from, row)) in (i..).zip(square.iter().zip(rows.chunks_exact_mut(n))) {
+        let columns = SQUARE.min(i + 1 - j);
+        row[j..j + columns].copy_from_slice(&from[..columns]);
     }
 }
 

@@ -9,7 +9,7 @@ use crate::lanes::{self, MAX_LANES, for_each_group};
 use crate::lu::{self, LANES_ORDER, TILED_ORDER};
 use crate::outcome::Outcome;
 use crate::row_major::Getrf;
-use crate::rows::ROWS;
+use crate::rows::{self, ROWS};
 use crate::scalar::nanoseconds;
 use crate::{Error, InOut, Scalar, Serial, Threads, Trans};
 
@@ -17,8 +17,10 @@ use crate::{Error, InOut, Scalar, Serial, Threads, Trans};
 /// for f64 and n = 16 takes the nearest cache, 48 KiB.
 const LANES_SIDES: usize = 32;
 /// The matrices that are factored with one call where they do not go through lanes: at least as many
-/// as a call that does so takes at once.
+/// as a call that does so takes at once, unless the bytes of their factors are more than the nearest cache
+/// holds.
 const TOGETHER: usize = MAX_LANES;
+const FACTORS: usize = 64 << 10;
 
 /// [`crate::lu::lu`], [`crate::lu::lu_solve`] and [`invert`], or other routines with their contracts.
 #[derive(Clone, Copy)]
@@ -31,7 +33,7 @@ pub(crate) struct Routines<T> {
 type Solve<T> =
     fn(Trans, usize, usize, usize, &[T], &[i32], &[T], &mut [T], &dyn Threads) -> Result<(), Error>;
 
-type Invert<T> = fn(usize, &[T], &[i32], &mut [T], &dyn Threads) -> Result<(), Error>;
+type Invert<T> = fn(usize, usize, &[T], &[i32], &mut [T], &dyn Threads) -> Result<(), Error>;
 
 impl<T: Scalar> Routines<T> {
     /// Ours.
@@ -149,10 +151,10 @@ pub(crate) fn by_factors<T: Scalar>(
         for_each(batch, operands, time, threads, || (), |(), items| system(items, &Serial));
     } else {
         for_each_part(batch, TOGETHER, operands, time, threads, |(a, given, x), items| {
-            let together = items.min(TOGETHER);
+            let fit = (FACTORS / (n * n * size_of::<T>())).max(rows::lu::MATRICES);
+            let together = items.min(TOGETHER).min(fit);
             let mut factors = vec![T::ZERO; n * n * together];
             let (mut pivots, mut permutation) = (vec![0; n * together], vec![0; n * together]);
-            let identity = if b.is_none() { identities(n, together) } else { Vec::new() };
             let systems = a.data().chunks(n * n * together);
             for (group, (a, x)) in
                 systems.zip(x.into_data().chunks_mut(n * nrhs * together)).enumerate()
@@ -163,13 +165,12 @@ pub(crate) fn by_factors<T: Scalar>(
                     (&mut pivots[..count * n], &mut permutation[..count * n]);
                 let factored = (routines.lu)(count, n, n, lu, pivots, permutation, &Serial);
                 let (lu, trans) = (&factors[..a.len()], Trans::None);
-                let b = if b.is_some() {
-                    &given.data()[group * n * nrhs * together..][..x.len()]
+                let solved = if b.is_some() {
+                    let b = &given.data()[group * n * nrhs * together..][..x.len()];
+                    (routines.lu_solve)(trans, count, n, nrhs, lu, permutation, b, x, &Serial)
                 } else {
-                    &identity[..x.len()]
+                    (routines.invert)(count, n, lu, permutation, x, &Serial)
                 };
-                let solved =
-                    (routines.lu_solve)(trans, count, n, nrhs, lu, permutation, b, x, &Serial);
                 outcome.take(factored.and(solved));
             }
         });
@@ -193,15 +194,6 @@ fn one<T: Scalar>(
         Some(b) => {
             (routines.lu_solve)(Trans::None, 1, n, nrhs, &factors, &permutation, b, x, threads)
         }
-        None => (routines.invert)(n, &factors, &permutation, x, threads),
+        None => (routines.invert)(1, n, &factors, &permutation, x, threads),
     }
-}
-
-/// So many identities of order n.
-pub(crate) fn identities<T: Scalar>(n: usize, count: usize) -> Vec<T> {
-    let mut identities = vec![T::ZERO; n * n * count];
-    for identity in identities.chunks_exact_mut(n * n) {
-        identity.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);
-    }
-    identities
 }

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use faer::{ColMut, Conj, MatMut, MatRef};
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 
+use crate::lanes::{Lane, LaneReal, MAX_LANES};
 use crate::lu::{Panel, factor};
 use crate::panels::{self, Panels};
+use crate::rows::{self, transpose_numbers};
 use crate::substitution::Scratch;
 use crate::triangular::{System, solve, strips, subtract_product};
 use crate::{Diag, Scalar, Threads, Uplo};
@@ -92,12 +94,12 @@ impl<T: Scalar> Panels for Job<'_, T> {
         let mut a = strip.as_mut().subrows_mut(first, self.rows - first);
         let (m, n) = (a.nrows(), a.ncols());
         let mut lu = vec![T::ZERO; m * n];
-        copy(a.as_mut(), &mut lu, true);
+        copy(a.as_mut(), &mut lu, true, self.arch);
         let mut swaps = vec![0; m.min(n)];
         let mut scratch = Scratch::new(n, n);
         let zero =
             factor(Panel { a: &mut lu, lda: m, row: 0 }, &mut swaps, &mut scratch, self.arch);
-        copy(a, &mut lu, false);
+        copy(a, &mut lu, false, self.arch);
         let factored = &self.panels[panel];
         if factored.users.load(Ordering::SeqCst) > 0 {
             *factored.lu.write().unwrap_or_else(PoisonError::into_inner) = lu;
@@ -159,7 +161,7 @@ pub(crate) fn swap_rows<T: Scalar>(mut a: MatMut<'_, T>, swaps: &[usize]) {
 }
 
 /// The columns of a strip to or from the contiguous columns of a panel.
-pub(crate) fn copy<T: Scalar>(a: MatMut<'_, T>, panel: &mut [T], to_panel: bool) {
+pub(crate) fn copy<T: Scalar>(a: MatMut<'_, T>, panel: &mut [T], to_panel: bool, arch: Arch) {
     let m = a.nrows();
     if a.row_stride() == 1 {
         for (column, packed) in a.col_iter_mut().zip(panel.chunks_exact_mut(m)) {
@@ -172,17 +174,57 @@ pub(crate) fn copy<T: Scalar>(a: MatMut<'_, T>, panel: &mut [T], to_panel: bool)
         }
         return;
     }
-    /// The rows that go to one or two cache lines of each of the panel's columns.
-    const ROWS: usize = 8;
-    let mut all = a.row_iter_mut().map(|row| contiguous(row.transpose_mut()));
-    for i in (0..m).step_by(ROWS) {
-        let mut rows: [&mut [T]; ROWS] = std::array::from_fn(|_| all.next().unwrap_or_default());
-        for (j, column) in panel.chunks_exact_mut(m).enumerate() {
-            for (row, packed) in rows.iter_mut().zip(&mut column[i..]) {
-                if to_panel {
-                    *packed = row[j];
-                } else {
-                    row[j] = *packed;
+    arch.dispatch(Copy { a, panel, to_panel });
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// A copy of a matrix by rows to or from one by columns, in squares of registers.
+struct Copy<'a, T> {
+    a: MatMut<'a, T>,
+    panel: &'a mut [T],
+    to_panel: bool,
+}
+
+impl<T: Scalar> WithSimd for Copy<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { a, panel, to_panel } = self;
+        let (m, n, lanes) = (a.nrows(), a.ncols(), T::Real::lanes::<S>());
+        // As many rows as a line of each of the panel's columns has.
+        let high = lanes.max(LINE / size_of::<T>());
+        let mut all = a.row_iter_mut().map(|row| contiguous(row.transpose_mut()));
+        for i in (0..m).step_by(high) {
+            let mut rows: [&mut [T]; MAX_LANES] = std::array::from_fn(|_| &mut [][..]);
+            let rows = &mut rows[..high.min(m - i)];
+            rows.fill_with(|| all.next().unwrap_or_default());
+            let mut square = [T::Lane::<S>::splat(simd, T::ZERO); MAX_LANES];
+            let square = &mut square[..lanes];
+            for (j, columns) in (0..n).step_by(lanes).zip(panel.chunks_mut(lanes * m)) {
+                let width = lanes.min(n - j);
+                for (i, rows) in (i..).step_by(lanes).zip(rows.chunks_mut(lanes)) {
+                    let columns = columns.chunks_exact_mut(m);
+                    let columns = columns.map(|column| &mut column[i..i + rows.len()]);
+                    if to_panel {
+                        for (x, row) in square.iter_mut().zip(&*rows) {
+                            *x = rows::read::<S, T>(simd, &row[..j + width], j);
+                        }
+                        transpose_numbers::<S, T>(simd, square);
+                        for (x, column) in square.iter().zip(columns) {
+                            rows::write::<S, T>(*x, column);
+                        }
+                    } else {
+                        for (x, column) in square.iter_mut().zip(columns) {
+                            *x = rows::read::<S, T>(simd, column, 0);
+                        }
+                        transpose_numbers::<S, T>(simd, square);
+                        for (x, row) in square.iter().zip(rows) {
+                            rows::write::<S, T>(*x, &mut row[j..j + width]);
+                        }
+                    }
                 }
             }
         }

@@ -12,6 +12,7 @@ use crate::lanes::{self, Order, for_each_group};
 use crate::rows;
 use crate::scalar::nanoseconds;
 use crate::substitution::{self, Scratch};
+use crate::trsv;
 use crate::{Diag, Error, InOut, Scalar, Side, Threads, Trans, Uplo};
 
 /// The order up to which a batch of systems goes through lanes.
@@ -95,6 +96,20 @@ pub fn trsm<T: Scalar>(
         return Ok(());
     }
     let arch = Arch::new();
+    if nrhs == 1 {
+        for_each(
+            batch,
+            operands,
+            time,
+            threads,
+            || (),
+            |(), (a, x)| {
+                let conj = conj.is_conj();
+                arch.dispatch(trsv::Solve { uplo, diag, conj, order: a_order, a, x });
+            },
+        );
+        return Ok(());
+    }
     let views = |a, b| {
         let a = MatRef::from_column_major_slice(a, q, q);
         let b = MatMut::from_column_major_slice_mut(b, m, n);

@@ -2,7 +2,7 @@
 
 use super::lu::{lu, lu_solve};
 use super::{Routines, callers};
-use crate::solve::{by_factors, identities};
+use crate::solve::by_factors;
 use crate::{Error, Threads, Trans, solve};
 
 /// [`crate::solve::solve`] by LAPACK's factors and its triangular solves.
@@ -37,14 +37,18 @@ pub fn inv<T: Routines>(
     by_factors(routines, batch, (n, n), a, None, x, callers(threads))
 }
 
-/// The inverse of one matrix from its factors.
+/// The inverse of each matrix of a batch from its factors.
 fn invert<T: Routines>(
+    batch: usize,
     n: usize,
     factors: &[T],
     permutation: &[i32],
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let identity = identities(n, 1);
-    lu_solve(Trans::None, 1, n, n, factors, permutation, &identity, x, threads)
+    let mut identities = vec![T::ZERO; x.len()];
+    for identity in identities.chunks_exact_mut(n * n) {
+        identity.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);
+    }
+    lu_solve(Trans::None, batch, n, n, factors, permutation, &identities, x, threads)
 }

@@ -8,7 +8,7 @@ use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::lu::number;
-use super::{LANES, LaneNumbers, Sides};
+use super::{LANES, LaneNumbers, Sides, read};
 use crate::cholesky::root;
 use crate::lanes::{Kernel, Lane, LaneReal, Order, Reg, Tile, Vector, width};
 use crate::simd::Ahead;
@@ -63,17 +63,8 @@ impl<T: Scalar> Kernel<T, (ItemsInOut<'_, T>,)> for Factor {
         let InOut { src, dst } = l.into_in_out();
         for (i, l) in dst.chunks_exact_mut(n * n).enumerate() {
             let a = src.map(|src| &src[i * n * n..(i + 1) * n * n]);
-            let a = if mean {
-                if let Some(a) = a {
-                    l.copy_from_slice(a);
-                }
-                row_major::mean_with_adjoint(l, n);
-                None
-            } else {
-                a
-            };
-            let factored = factor::<S, T>(simd, n, scratch, a, l);
-            row_major::only_lower(l, n, factored);
+            let factored = factor::<S, T>(simd, (n, mean), scratch, a, l);
+            row_major::only_lower(l, n, 0, factored);
         }
     }
 }
@@ -82,7 +73,7 @@ impl<T: Scalar> Kernel<T, (ItemsInOut<'_, T>,)> for Factor {
 #[apart]
 fn factor<S: Simd, T: Scalar>(
     simd: S,
-    n: usize,
+    (n, mean): (usize, bool),
     scratch: &mut Scratch<T::Real>,
     a: Option<&[T]>,
     l: &mut [T],
@@ -99,6 +90,9 @@ fn factor<S: Simd, T: Scalar>(
     let sides = Sides { wide: high, ..Sides::new(n, n, lanes) };
     let mut next = Ahead::behind(a.unwrap_or(l), n * n, n / TOGETHER);
     sides.read::<S, T>(simd, a.unwrap_or(l), Order::Column, work.columns);
+    if mean {
+        work.mean_with_adjoint(a.unwrap_or(l), n);
+    }
     for first in (0..n).step_by(TOGETHER) {
         work.subtract(first);
         for j in first..(first + TOGETHER).min(n) {
@@ -131,6 +125,20 @@ impl<S: Simd, T: Scalar> Work<'_, S, T> {
     #[inline(always)]
     fn store(&mut self, x: T::Lane<S>, j: usize, i: usize) {
         x.store(self.columns, j * self.high + i);
+    }
+
+    /// Columns of the mean of a matrix, which was read, with its adjoint: from the diagonal on.
+    #[inline(always)]
+    fn mean_with_adjoint(&mut self, a: &[T], n: usize) {
+        let lanes = T::Real::lanes::<S>();
+        let half = T::Real::ONE / (T::Real::ONE + T::Real::ONE);
+        let half = Vector::<S, T::Real>::splat(self.simd, half);
+        for (j, row) in a.chunks_exact(n).enumerate() {
+            for i in j / lanes..n.div_ceil(lanes) {
+                let adjoint = read::<S, T>(self.simd, row, i * lanes).conj();
+                self.store((self.load(j, i) + adjoint).scale(half), j, i);
+            }
+        }
     }
 
     /// Number i of column j.

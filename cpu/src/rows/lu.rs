@@ -9,15 +9,16 @@ use lapax_core::{InOut, ItemsInOut, ItemsMut, Real as _, Scalar as _};
 use lapax_cpu_macros::apart;
 use pulp::Simd;
 
+use super::substitution::{TOGETHER, WIDE, load, per_row, store, take};
 use super::{LANES, ROWS, Sides};
 use crate::Scalar;
 use crate::lanes::lu::Output;
 use crate::lanes::{Kernel, Lane, LaneReal, MAX_LANES, Order, Reg, Tile, Vector, transpose};
 use crate::simd::Ahead;
 
-/// The matrices that are factored together: while a step of one waits for its pivot, the processor
+/// The matrices that are factored at once: while a step of one waits for its pivot, the processor
 /// works on that of another.
-const TOGETHER: usize = 2;
+pub(crate) const MATRICES: usize = 2;
 
 /// What the factorisation of one matrix reuses.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Scratch<R> {
     rows: Tile<R>,
     /// The panel: registers of a column, column after column.
     panel: Tile<R>,
+    /// The rows of U of a panel: those of two registers' columns, row after row.
+    u: Tile<R>,
     /// No size exceeds that of a row that can be a pivot; that of another is negative.
     limits: Tile<R>,
     /// The row in each place of P·A so far, and the place of each row.
@@ -39,10 +42,11 @@ impl<R: LaneReal> Scratch<R> {
     /// For m × n matrices.
     pub(crate) fn new<T: Scalar<Real = R>>(m: usize, n: usize, lanes: usize) -> Self {
         let m = m.div_ceil(lanes).next_power_of_two().max(2) * lanes;
-        let n = n.next_multiple_of(lanes);
+        let wide = wide::<T>(n, lanes);
         Self {
-            rows: Tile::new::<T>(m * n / lanes, lanes),
+            rows: Tile::new::<T>((m + TOGETHER) * wide, lanes),
             panel: Tile::new::<T>(m, lanes),
+            u: Tile::new::<T>(lanes * wide, lanes),
             limits: Tile::new::<R>(m / lanes, lanes),
             row_at: vec![0; m],
             place_of: vec![0; m],
@@ -55,6 +59,7 @@ impl<R: LaneReal> Scratch<R> {
         Work {
             rows: self.rows.registers::<S>(),
             panel: self.panel.registers::<S>(),
+            u: self.u.registers::<S>(),
             search: Search {
                 limits: &mut self.limits.registers::<S>()[..HIGH],
                 row_at: &mut self.row_at,
@@ -63,6 +68,12 @@ impl<R: LaneReal> Scratch<R> {
             },
         }
     }
+}
+
+/// The registers of a row of n columns, of whole strips.
+#[inline(always)]
+fn wide<T: Scalar>(n: usize, lanes: usize) -> usize {
+    n.div_ceil(lanes).next_multiple_of(per_row::<T>())
 }
 
 /// Factors m × n matrices of at most [`ROWS`] rows; writes what `output` asks for.
@@ -76,9 +87,9 @@ pub(crate) struct Factor {
 type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsMut<'a, i32>, ItemsMut<'a, i32>);
 
 impl<T: Scalar> Kernel<T, Operands<'_, T>> for Factor {
-    type Scratch = [Scratch<T::Real>; TOGETHER];
+    type Scratch = [Scratch<T::Real>; MATRICES];
 
-    fn scratch(&self, lanes: usize) -> [Scratch<T::Real>; TOGETHER] {
+    fn scratch(&self, lanes: usize) -> [Scratch<T::Real>; MATRICES] {
         let one = || Scratch::new::<T>(self.m, self.n, lanes);
         [one(), one()]
     }
@@ -87,7 +98,7 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Factor {
     fn run<S: Simd>(
         &self,
         simd: S,
-        scratch: &mut [Scratch<T::Real>; TOGETHER],
+        scratch: &mut [Scratch<T::Real>; MATRICES],
         (a, first, second): Operands<'_, T>,
         _: usize,
     ) {
@@ -95,13 +106,14 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Factor {
         let (size, k) = (m * n, m.min(n));
         let per_matrix = if matches!(output, Output::Lapack) { 1 } else { m };
         let InOut { src, dst } = a.into_in_out();
-        let pairs = dst.chunks_mut(TOGETHER * size).enumerate();
-        let numbers = first.into_data().chunks_mut(TOGETHER * k);
-        let others = second.into_data().chunks_mut(TOGETHER * per_matrix);
+        let pairs = dst.chunks_mut(MATRICES * size).enumerate();
+        let numbers = first.into_data().chunks_mut(MATRICES * k);
+        let others = second.into_data().chunks_mut(MATRICES * per_matrix);
         for (((pair, dst), swaps), second) in pairs.zip(numbers).zip(others) {
-            let from = pair * TOGETHER * size;
+            let from = pair * MATRICES * size;
             let a = (src.map(|src| &src[from..from + dst.len()]), dst);
-            let sides = |high| Sides { high, ..Sides::new(m, n, T::Real::lanes::<S>()) };
+            let wide = wide::<T>(n, T::Real::lanes::<S>());
+            let sides = |high| Sides { m, n, high, wide };
             let high = m.div_ceil(T::Real::lanes::<S>());
             let zeros = if high <= 2 {
                 factor::<S, T, 2>(simd, a, sides(2), order, scratch)
@@ -143,6 +155,7 @@ fn write_numbers(to: &mut [i32], from: &[usize], first: i32) {
 struct Work<'a, S: Simd, T: Scalar> {
     rows: &'a mut [Reg<S, T::Lane<S>>],
     panel: &'a mut [Reg<S, T::Lane<S>>],
+    u: &'a mut [Reg<S, T::Lane<S>>],
     search: Search<'a, S, T::Real>,
 }
 
@@ -153,11 +166,11 @@ fn factor<S: Simd, T: Scalar, const HIGH: usize>(
     sides: Sides,
     order: Order,
     scratch: &mut [Scratch<T::Real>],
-) -> [Option<usize>; TOGETHER] {
+) -> [Option<usize>; MATRICES] {
     let Sides { m, n, .. } = sides;
     let lanes = T::Real::lanes::<S>();
     let count = dst.len() / (m * n);
-    let mut zeros = [None; TOGETHER];
+    let mut zeros = [None; MATRICES];
     let mut next = Ahead::behind(src.unwrap_or(dst), dst.len(), m.min(n));
     let mut target = Ahead::of(dst, m.min(n));
     // The compiler drops what no matrix of so many lanes needs.
@@ -189,9 +202,10 @@ fn factor<S: Simd, T: Scalar, const HIGH: usize>(
             }
         }
         for scratch in &mut scratch[..count] {
-            let Work { rows, panel, search } = scratch.work::<S, T, HIGH>();
-            for right in block + 1..sides.wide {
-                sides.update::<S, T, HIGH>(simd, rows, panel, right, (first, steps), search.row_at);
+            let Work { rows, panel, u, search } = scratch.work::<S, T, HIGH>();
+            if block + 1 < n.div_ceil(lanes) {
+                let row_at = &search.row_at[first..m];
+                sides.update::<S, T>(simd, rows, panel, u, (block + 1, steps), row_at);
             }
             sides.transpose_panel::<S, T>(simd, rows, panel, block, false);
         }
@@ -360,24 +374,6 @@ fn eliminate<S: Simd, T: Scalar, const HIGH: usize>(
     true
 }
 
-/// x − Σ l(row)·u, where each l is the registers of a column.
-#[inline(always)]
-fn take<S: Simd, T: Scalar>(
-    simd: S,
-    mut x: T::Lane<S>,
-    row: usize,
-    l: &[&[T::Real]],
-    u: &[T::Lane<S>],
-) -> T::Lane<S> {
-    let (lanes, parts) = (T::Real::lanes::<S>(), T::Lane::<S>::PARTS);
-    let at = (row / lanes) * parts * lanes + row % lanes;
-    for (u, l) in u.iter().zip(l) {
-        let im = if T::IS_COMPLEX { l[at + lanes] } else { T::Real::ZERO };
-        x = x.sub_mul(T::Lane::<S>::splat(simd, T::from_parts(l[at], im)), *u);
-    }
-    x
-}
-
 impl Sides {
     /// Transposes the registers of a block of columns from rows to the panel, or back.
     #[inline(always)]
@@ -412,66 +408,72 @@ impl Sides {
         }
     }
 
-    /// Takes a panel's steps from the block `right` of all rows that were open in them.
+    /// Takes a panel's steps from the columns from register `right` on, of the rows `row_at`; the first of
+    /// these are its pivots'.
     #[inline(always)]
-    fn update<S: Simd, T: Scalar, const HIGH: usize>(
+    fn update<S: Simd, T: Scalar>(
         self,
         simd: S,
         rows: &mut [Reg<S, T::Lane<S>>],
         panel: &[Reg<S, T::Lane<S>>],
-        right: usize,
-        (first, steps): (usize, usize),
-        row_at: &[usize],
-    ) {
-        /// The steps that are taken at once: as many as fit, of a panel that has four with AVX2 and f64
-        /// (n = 32: 5.7 us a matrix, and 8.1 with one step after the other).
-        const STEPS: usize = 8;
-        const FEWER: usize = STEPS / 2;
-        let stride = HIGH * T::Lane::<S>::PARTS;
-        let mut step = 0;
-        while step < steps {
-            let row_at = &row_at[first + step..self.m];
-            let columns = &panel[step * stride..];
-            if steps - step >= STEPS {
-                self.update_by::<S, T, HIGH, STEPS>(simd, rows, columns, right, row_at);
-                step += STEPS;
-            } else if steps - step >= FEWER {
-                self.update_by::<S, T, HIGH, FEWER>(simd, rows, columns, right, row_at);
-                step += FEWER;
-            } else {
-                self.update_by::<S, T, HIGH, 1>(simd, rows, columns, right, row_at);
-                step += 1;
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn update_by<S: Simd, T: Scalar, const HIGH: usize, const STEPS: usize>(
-        self,
-        simd: S,
-        rows: &mut [Reg<S, T::Lane<S>>],
-        columns: &[Reg<S, T::Lane<S>>],
-        right: usize,
+        u: &mut [Reg<S, T::Lane<S>>],
+        (right, steps): (usize, usize),
         row_at: &[usize],
     ) {
         let (lanes, parts) = (T::Real::lanes::<S>(), T::Lane::<S>::PARTS);
-        let numbers: &[T::Real] = bytemuck::cast_slice(columns);
-        let mut l: [&[T::Real]; STEPS] = [&[]; STEPS];
-        for (l, column) in l.iter_mut().zip(numbers.chunks_exact(HIGH * parts * lanes)) {
-            *l = &column[..HIGH * parts * lanes];
-        }
-        let (pivots, others) = row_at.split_at(STEPS);
-        let mut u = [T::Lane::<S>::splat(simd, T::ZERO); STEPS];
+        // By whole strips: what is done to the panel's own columns is written over.
+        let (first, length) = (right * parts / WIDE * WIDE, self.wide * parts);
+        let (pivots, others) = row_at.split_at(steps);
+        let (u, _) = u.as_chunks_mut::<WIDE>();
         for (k, &row) in pivots.iter().enumerate() {
-            let at = row * self.wide + right;
-            let x = take::<S, T>(simd, T::Lane::<S>::load(simd, rows, at), row, &l[..k], &u[..k]);
-            x.store(rows, at);
-            u[k] = x;
+            let mut l = [T::ZERO; MAX_LANES];
+            for (i, l) in l[..k].iter_mut().enumerate() {
+                *l = number::<S, T>(panel, i * self.high + row / lanes, row % lanes);
+            }
+            let (row, _) = rows[row * length + first..(row + 1) * length].as_chunks_mut::<WIDE>();
+            for (row, u) in row.iter_mut().zip(u.chunks_exact_mut(lanes)) {
+                let mut x = load::<S, T>(simd, row);
+                for (u, &l) in u[..k].iter().zip(&l) {
+                    take::<S, T>(simd, &mut x, l, &load::<S, T>(simd, u));
+                }
+                store::<S, T>(&x, row);
+                store::<S, T>(&x, &mut u[k]);
+            }
         }
-        for &row in others {
-            let at = row * self.wide + right;
-            let x = T::Lane::<S>::load(simd, rows, at);
-            take::<S, T>(simd, x, row, &l, &u).store(rows, at);
+        for group in others.chunks(TOGETHER) {
+            // Rows behind the matrix, which nobody reads, make the last group whole.
+            let mut group_rows: [usize; TOGETHER] = std::array::from_fn(|r| self.high * lanes + r);
+            group_rows[..group.len()].copy_from_slice(group);
+            let mut l = [[T::ZERO; TOGETHER]; MAX_LANES];
+            for (k, l) in l[..steps].iter_mut().enumerate() {
+                for (l, &row) in l.iter_mut().zip(group) {
+                    *l = number::<S, T>(panel, k * self.high + row / lanes, row % lanes);
+                }
+            }
+            let parts_of = group_rows.map(|row| row * length + first..(row + 1) * length);
+            let Ok([a, b, c, d]) = rows.get_disjoint_mut(parts_of) else {
+                unreachable!("rows have one place each")
+            };
+            let (a, b) = (a.as_chunks_mut().0.iter_mut(), b.as_chunks_mut().0.iter_mut());
+            let (c, d) = (c.as_chunks_mut().0.iter_mut(), d.as_chunks_mut().0.iter_mut());
+            let strips = u.chunks_exact(lanes);
+            for ((a, b), ((c, d), u)) in a.zip(b).zip(c.zip(d).zip(strips)) {
+                let mut x = [
+                    load::<S, T>(simd, a),
+                    load::<S, T>(simd, b),
+                    load::<S, T>(simd, c),
+                    load::<S, T>(simd, d),
+                ];
+                for (u, l) in u.iter().zip(&l[..steps]) {
+                    let u = load::<S, T>(simd, u);
+                    for (x, &l) in x.iter_mut().zip(l) {
+                        take::<S, T>(simd, x, l, &u);
+                    }
+                }
+                for (x, row) in x.iter().zip([a, b, c, d]) {
+                    store::<S, T>(x, row);
+                }
+            }
         }
     }
 }

@@ -3,9 +3,9 @@
 use lapax_core::{Items, ItemsMut};
 use pulp::Simd;
 
-use super::substitution::{Scratch, Triangle, pieces};
-use super::{Sides, read, write};
-use crate::lanes::{Kernel, Lane, LaneReal};
+use super::LANES;
+use super::substitution::{Scratch, Strips, Triangle, line};
+use crate::lanes::{Kernel, LaneReal, Order};
 use crate::scalar::nan;
 use crate::simd::Ahead;
 use crate::{Diag, Scalar, Trans, Uplo};
@@ -55,44 +55,45 @@ impl Solve {
     ) {
         let Self { trans, n, nrhs } = *self;
         let lanes = T::Real::lanes::<S>();
-        let wide = Sides::new(n, nrhs, lanes).wide;
-        let forward = trans == Trans::None;
-        let tile = scratch.x.registers::<S>();
-        // Row i of P·B, or of B, in row i of the tile.
-        for (i, &row) in permutation.iter().enumerate() {
-            let row = if forward { usize::try_from(row).ok() } else { Some(i) };
-            let row = row.and_then(|row| b.chunks_exact(nrhs).nth(row));
-            for block in 0..wide {
-                let x = match row {
-                    Some(row) => read::<S, T>(simd, row, block * lanes),
-                    None => T::Lane::<S>::splat(simd, nan()),
-                };
-                x.store(tile, i * wide + block);
-            }
+        // The compiler drops what no system of so few lanes needs.
+        if lanes < LANES {
+            return;
         }
+        let strips = Strips::of::<T>(n, nrhs, lanes);
+        let forward = trans == Trans::None;
+        let Scratch { x: tile, packed } = scratch;
+        let tile = tile.registers::<S>();
+        // Row i of P·B, or of B.
+        let row = |i: usize| {
+            let row = if forward { usize::try_from(permutation[i]).ok() } else { Some(i) };
+            row.filter(|&row| row < n).map(|row| line(b, nrhs, row))
+        };
+        strips.read_rows::<S, T>(simd, row, tile);
         // Of the transpose, the lower factor is Uᵀ.
         let conj = trans == Trans::ConjTranspose;
-        let (row, column) = if forward { (n, 1) } else { (1, n) };
+        let order = if forward { Order::Row } else { Order::Column };
         let [first, second] =
             if forward { [Diag::Unit, Diag::NonUnit] } else { [Diag::NonUnit, Diag::Unit] };
-        let pieces = 2 * pieces(wide);
+        let pieces = 2 * strips.count;
         let mut ahead = [
             Ahead::behind(a, n * n, pieces),
             Ahead::behind(b, n * nrhs, pieces),
             Ahead::of(x, pieces),
         ];
         for (uplo, diag) in [(Uplo::Lower, first), (Uplo::Upper, second)] {
-            let triangle = Triangle { uplo, diag, conj, n, a, row, column };
-            triangle.solve::<S>(simd, tile, wide, &mut scratch.divisors, &mut ahead);
+            packed.pack(Triangle { uplo, diag, conj, a, order });
+            for strip in strips.each::<S, T>(tile) {
+                ahead.iter_mut().for_each(Ahead::next);
+                packed.solve::<S>(simd, strip, 0);
+            }
         }
         if !forward {
             x.fill(nan());
         }
         for (i, &row) in permutation.iter().enumerate() {
             let row = if forward { Some(i) } else { usize::try_from(row).ok() };
-            let Some(row) = row.and_then(|row| x.chunks_exact_mut(nrhs).nth(row)) else { continue };
-            for (block, to) in row.chunks_mut(lanes).enumerate() {
-                write::<S, T>(T::Lane::<S>::load(simd, tile, i * wide + block), to);
+            if let Some(row) = row.and_then(|row| x.chunks_exact_mut(nrhs).nth(row)) {
+                strips.write_row::<S, T>(simd, tile, i, row);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod cholesky;
 pub(crate) mod hessenberg;
+pub(crate) mod inverse;
 pub(crate) mod lu;
 pub(crate) mod lu_solve;
 pub(crate) mod qr;
@@ -183,7 +184,7 @@ pub(crate) fn write<S: Simd, T: Scalar>(x: T::Lane<S>, to: &mut [T]) {
 
 /// Transposes a square of real or complex numbers.
 #[inline(always)]
-fn transpose_numbers<S: Simd, T: Scalar>(simd: S, square: &mut [T::Lane<S>]) {
+pub(crate) fn transpose_numbers<S: Simd, T: Scalar>(simd: S, square: &mut [T::Lane<S>]) {
     let lanes = square.len();
     let mut parts = [[square[0].re().reg(); MAX_LANES]; 2];
     for (i, x) in square.iter().enumerate() {
