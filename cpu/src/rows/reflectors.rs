@@ -169,6 +169,86 @@ impl<S: Simd, T: Scalar> Columns<'_, S, T> {
         }
     }
 
+    /// The vector of the last reflector becomes that of the first of two; the product of the second's, which
+    /// is `v` by then, with it is [`Self::product`].
+    #[inline(always)]
+    pub(super) fn keep(&mut self) {
+        let length = self.v.len() / 2;
+        let (v, kept) = self.v.split_at_mut(length);
+        kept[..length].copy_from_slice(v);
+    }
+
+    /// vᴴ·u, where u is the vector that was kept.
+    #[inline(always)]
+    pub(super) fn product(&self, head: usize) -> T {
+        let (v, kept) = self.v.split_at(self.v.len() / 2);
+        let mut sum = self.splat(T::ZERO);
+        for i in head / lanes::<S, T>()..self.high {
+            let v = T::Lane::<S>::load(self.simd, v, i).conj();
+            sum = sum.add_mul(v, T::Lane::<S>::load(self.simd, kept, i));
+        }
+        T::from_parts(sum.re().sum(), sum.im().sum())
+    }
+
+    /// Applies two reflectors to columns: that with the vector u, which was kept, and then that with v.
+    #[inline(always)]
+    pub(super) fn reflect_twice(&mut self, head: usize, pair: Pair<T>, columns: Range<usize>) {
+        let first = head / lanes::<S, T>();
+        let Range { start: mut column, end } = columns;
+        while column + TOGETHER <= end {
+            self.reflect_columns_twice::<TOGETHER>(first, column, pair);
+            column += TOGETHER;
+        }
+        while column < end {
+            self.reflect_columns_twice::<1>(first, column, pair);
+            column += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn reflect_columns_twice<const C: usize>(
+        &mut self,
+        first: usize,
+        column: usize,
+        Pair { tau, product }: Pair<T>,
+    ) {
+        let (simd, parts) = (self.simd, T::Lane::<S>::PARTS);
+        let (length, skipped) = (self.high * parts, first * parts);
+        let (v, u) = self.v.split_at(self.v.len() / 2);
+        let (v, u) = (&v[skipped..length], &u[skipped..length]);
+        let mut columns = self.columns[column * length..].chunks_exact_mut(length);
+        let mut columns: [&mut [Reg<S, T::Lane<S>>]; C] =
+            std::array::from_fn(|_| &mut columns.next().unwrap_or_default()[skipped..][..v.len()]);
+        let zero = T::Lane::<S>::splat(simd, T::ZERO);
+        let mut sums = [[zero; C]; 2];
+        for i in 0..v.len() / parts {
+            let u = T::Lane::<S>::load(simd, u, i).conj();
+            let v = T::Lane::<S>::load(simd, v, i).conj();
+            for (c, column) in columns.iter().enumerate() {
+                let x = T::Lane::<S>::load(simd, column, i);
+                sums[0][c] = sums[0][c].add_mul(u, x);
+                sums[1][c] = sums[1][c].add_mul(v, x);
+            }
+        }
+        let mut factors = [[zero; C]; 2];
+        for c in 0..C {
+            let sum = T::from_parts(sums[0][c].re().sum(), sums[0][c].im().sum());
+            let of_u = tau[0] * sum;
+            let sum = T::from_parts(sums[1][c].re().sum(), sums[1][c].im().sum());
+            let of_v = tau[1] * (sum - of_u * product);
+            factors[0][c] = T::Lane::<S>::splat(simd, of_u);
+            factors[1][c] = T::Lane::<S>::splat(simd, of_v);
+        }
+        for i in 0..v.len() / parts {
+            let u = T::Lane::<S>::load(simd, u, i);
+            let v = T::Lane::<S>::load(simd, v, i);
+            for (c, column) in columns.iter_mut().enumerate() {
+                let x = T::Lane::<S>::load(simd, column, i).sub_mul(factors[0][c], u);
+                x.sub_mul(factors[1][c], v).store(column, i);
+            }
+        }
+    }
+
     /// Column j becomes that of the identity.
     #[inline(always)]
     pub(super) fn unit(&mut self, j: usize) {
@@ -317,6 +397,14 @@ impl<S: Simd, T: Scalar> Columns<'_, S, T> {
             }
         }
     }
+}
+
+/// Two reflectors, the first with a vector u and the second with v.
+#[derive(Clone, Copy)]
+pub(super) struct Pair<T> {
+    pub(super) tau: [T; 2],
+    /// vᴴ·u.
+    pub(super) product: T,
 }
 
 #[inline(always)]

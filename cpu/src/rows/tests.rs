@@ -11,7 +11,7 @@ use crate::lanes::{self, Order};
 use crate::tiled_tests::apply_both_sides;
 use crate::{Diag, Real, Scalar, Trans, Uplo};
 
-for_each_scalar!(lu, systems, lu_systems, cholesky, qr, hessenberg);
+for_each_scalar!(lu, systems, one_right_hand_side, lu_systems, inverses, cholesky, qr, hessenberg);
 
 /// Whole registers and ragged ones, tall and wide, up to the largest.
 const ORDERS: [(usize, usize); 9] =
@@ -166,6 +166,38 @@ fn systems<T: Scalar>() {
     }
 }
 
+/// Sizes around the unknowns that are found at once, and longer than the widest register.
+fn one_right_hand_side<T: Scalar>() {
+    let batch = 3;
+    for n in [1, 3, 4, 5, 9, 16, 33, 70] {
+        let (a, b) = (triangles::<T>(n, batch), random::<T>(n * batch));
+        for case in 0..16 {
+            let uplo = if case & 1 == 0 { Uplo::Lower } else { Uplo::Upper };
+            let diag = if case & 2 == 0 { Diag::Unit } else { Diag::NonUnit };
+            let (conj, order) =
+                (case & 4 != 0, if case & 8 == 0 { Order::Row } else { Order::Column });
+            for level in Level::available() {
+                let mut expected = b.clone();
+                let x = InOut { src: None, dst: &mut expected[..] };
+                let operands = (
+                    Items::new("a", batch, &[n, n], &a).unwrap(),
+                    ItemsInOut::new("b", batch, &[n, 1], x).unwrap(),
+                );
+                let (a_order, b_order) = (order, Order::Column);
+                let kernel =
+                    lanes::triangular::Solve { uplo, diag, conj, n, nrhs: 1, a_order, b_order };
+                level.run::<T, _>(batch, operands, &kernel);
+                let mut found = b.clone();
+                for (a, x) in a.chunks_exact(n * n).zip(found.chunks_exact_mut(n)) {
+                    level.dispatch(crate::trsv::Solve { uplo, diag, conj, order, a, x });
+                }
+                let what = format!("{n} {uplo:?} {diag:?} {conj} {order:?} {level:?}");
+                alike(&found, &expected, n, &what);
+            }
+        }
+    }
+}
+
 /// Permutations with a row that is none.
 fn lu_systems<T: Scalar>() {
     let batch = 4;
@@ -198,6 +230,39 @@ fn lu_systems<T: Scalar>() {
                 };
                 alike(&run(true), &run(false), n, &format!("{n} {nrhs} {trans:?} {level:?}"));
             }
+        }
+    }
+}
+
+/// Whole strips and ragged ones; one matrix is tiny and one is singular.
+fn inverses<T: Scalar>() {
+    let batch = 3;
+    for n in [9, 16, 17, 33, 64] {
+        let lu = triangles::<T>(n, batch);
+        let row = |i: usize| i32::try_from((i * 7 + i / n) % n).unwrap();
+        let rows: Vec<i32> = (0..n * batch).map(row).collect();
+        let mut identities = vec![T::ZERO; n * n * batch];
+        for identity in identities.chunks_exact_mut(n * n) {
+            identity.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);
+        }
+        for level in levels::<T>() {
+            let (mut found, mut expected) = (identities.clone(), identities.clone());
+            let factors = || {
+                (
+                    Items::new("lu", batch, &[n, n], &lu).unwrap(),
+                    Items::new("permutation", batch, &[n], &rows).unwrap(),
+                )
+            };
+            let (a, permutation) = factors();
+            let x = ItemsMut::new("x", batch, &[n, n], &mut found).unwrap();
+            let kernel = super::inverse::Invert { n };
+            level.run::<T, _>(batch, (a, permutation, x), &kernel);
+            let (a, permutation) = factors();
+            let b = Items::new("b", batch, &[n, n], &identities).unwrap();
+            let x = ItemsMut::new("x", batch, &[n, n], &mut expected).unwrap();
+            let kernel = lanes::lu_solve::Solve { trans: Trans::None, n, nrhs: n };
+            level.run::<T, _>(batch, (a, permutation, b, x), &kernel);
+            alike(&found, &expected, n, &format!("{n} {level:?}"));
         }
     }
 }
