@@ -92,17 +92,20 @@ impl Int {
     }
 }
 
-/// The one integer that a call writes; it fits 32 bits.
-///
-/// The call has room on the stack for a library that needs it: Debian's OpenBLAS 0.3.21 takes 528 KiB for each
-/// level of its recursion in xGETRF and xPOTRF, and a thread of Rust's has 2 MiB.
+/// The one integer that a call writes; it fits 32 bits. The call has [a stack](with_stack).
 pub(super) fn written(call: impl FnOnce(*mut c_int)) -> i32 {
+    let mut slot = 0_i64;
+    with_stack(|| call((&raw mut slot).cast()));
+    low_half(slot)
+}
+
+/// Calls `body` with room on the stack for a library that needs it: Debian's OpenBLAS 0.3.21 takes 528 KiB for
+/// each level of its recursion in xGETRF and xPOTRF, and a thread of Rust's has 2 MiB.
+pub(super) fn with_stack<R>(body: impl FnOnce() -> R) -> R {
     /// What must be free, and what is taken where it is not, of which only pages that are used are memory.
     const FREE: usize = 6 << 20;
     const TAKEN: usize = 64 << 20;
-    let mut slot = 0_i64;
-    stacker::maybe_grow(FREE, TAKEN, || call((&raw mut slot).cast()));
-    low_half(slot)
+    stacker::maybe_grow(FREE, TAKEN, body)
 }
 
 /// An array of integers.

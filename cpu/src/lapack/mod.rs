@@ -38,9 +38,10 @@ mod workspace;
 
 // Whose build script links the provider.
 use lapack_src as _;
-use lapax_core::{Batched, for_each};
+use lapax_core::{Batched, for_each_part};
 
 pub use integers::Width;
+use integers::with_stack;
 pub use library::{Library, library};
 pub use routines::Routines;
 
@@ -60,7 +61,16 @@ fn each<T: Scalar, B: Batched, S>(
     scratch: impl Fn() -> S + Sync,
     kernel: impl Fn(&mut S, B::Item) + Sync,
 ) {
-    for_each(batch, operands, nanoseconds::<T>(products), callers(threads), scratch, kernel);
+    let nanoseconds = nanoseconds::<T>(products);
+    for_each_part(batch, 1, operands, nanoseconds, callers(threads), |mut part, items| {
+        // Once, not for each call in it: 100,000 calls took five seconds to get theirs.
+        with_stack(|| {
+            let mut scratch = scratch();
+            for _ in 0..items {
+                kernel(&mut scratch, part.take());
+            }
+        });
+    });
 }
 
 /// The threads from which the library may be called.
