@@ -18,6 +18,7 @@ OPENBLAS := $(wildcard /usr/lib/*/libopenblas.so)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 # Without kernels that this processor cannot run, which take a third of the time to compile.
 AVX512 := $(shell grep -m 1 -o -w avx512f /proc/cpuinfo 2>/dev/null)
+COMMA := ,
 FEATURES := cuda xla-ffi/fake lapax-cpu/testing $(if $(AVX512),avx512) $(if $(REFERENCE),lapack)
 
 .PHONY: build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench lint format abi clean model miri fuzz memcheck test-versions test-plugins
@@ -25,11 +26,13 @@ FEATURES := cuda xla-ffi/fake lapax-cpu/testing $(if $(AVX512),avx512) $(if $(RE
 
 build: $(VENV)/.lapax
 
-# The wheel, once for every environment: it is tagged py3-none-<platform>.
+# The wheel, once for every environment: it is tagged py3-none-<platform>. It is for this machine, without
+# what its processor cannot run; `pip wheel .` makes the one for all.
 dist/.wheel: $(RUST) $(PACKAGE) | $(VENV)/.python
 	@echo "building the lapax wheel (the first build takes a few minutes)"
 	rm -rf dist && mkdir -p dist
-	$(PY) $(PIP) wheel . --no-deps --wheel-dir dist
+	MATURIN_PEP517_ARGS="--no-default-features --features cuda$(if $(AVX512),$(COMMA)avx512)" \
+	    $(PY) $(PIP) wheel . --no-deps --wheel-dir dist
 	touch $@
 
 $(VENV)/.python:
