@@ -7,7 +7,17 @@ use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Scalar as _, Serial};
 use super::tests::{BATCHES, Level, ORDERS, close, random};
 use crate::{Real, Scalar, Trans, row_major};
 
-for_each_scalar!(lu, slogdet, solve, lu_solve, cholesky, qr, tridiagonal, tridiagonal_beside);
+for_each_scalar!(
+    lu,
+    slogdet,
+    slogdet_by_rows,
+    solve,
+    lu_solve,
+    cholesky,
+    qr,
+    tridiagonal,
+    tridiagonal_beside
+);
 
 /// Compares, and takes NaN for equal to NaN.
 fn alike<T: Scalar>(a: &[T], b: &[T], size: usize, what: &str) {
@@ -92,23 +102,52 @@ fn solve<T: Scalar>() {
     }
 }
 
-/// Some matrices are tiny, large, singular or not finite.
+/// Determinants of n × n matrices, as sign and logarithm.
+type Determinants<T> = (Vec<T>, Vec<<T as lapax_core::Scalar>::Real>);
+
+/// A batch of matrices for determinants, and these by columns. In batches of more than 7 some matrices
+/// are tiny, large, singular or not finite.
+fn determinants<T: Scalar>(n: usize, batch: usize) -> (Vec<T>, Determinants<T>) {
+    let mut a = random::<T>(n * n * batch);
+    if batch > 7 {
+        let factor = |x: f64| T::Real::from_f64(x);
+        a[n * n..2 * n * n].iter_mut().for_each(|x| *x = x.scale(factor(1e-38)));
+        a[2 * n * n..3 * n * n].iter_mut().for_each(|x| *x = x.scale(factor(1e30)));
+        a[3 * n * n..3 * n * n + n].fill(T::ZERO);
+        a[4 * n * n] = T::from_real(factor(f64::NAN));
+    }
+    let (mut sign, mut logabs) = (vec![T::ONE; batch], vec![T::Real::ZERO; batch]);
+    let columns = crate::determinant::Factor::columns(crate::lu::getrf);
+    crate::determinant::by_factors(columns, batch, n, &a, &mut sign, &mut logabs, &Serial).unwrap();
+    (a, (sign, logabs))
+}
+
+/// Compares with [`determinants`].
+fn same_determinants<T: Scalar>(
+    n: usize,
+    found: &mut Determinants<T>,
+    expected: &mut Determinants<T>,
+    what: &str,
+) {
+    let batch = found.0.len();
+    for (i, (found, expected)) in found.1.iter().zip(&expected.1).enumerate() {
+        let (found, expected) = (found.to_f64(), expected.to_f64());
+        let limit = 1e4 * T::Real::EPSILON.to_f64() * (n as f64 + expected.abs());
+        let same = found == expected || (found.is_nan() && expected.is_nan());
+        assert!(same || f64::abs(found - expected) < limit, "{what}: {i}: {found} {expected}");
+        assert!(batch <= 7 || i != 3 || found == f64::NEG_INFINITY, "{what}: {found}");
+        assert!(batch <= 7 || i != 4 || found.is_nan(), "{what}: {found}");
+    }
+    if batch > 7 {
+        (found.0[4], expected.0[4]) = (T::ONE, T::ONE);
+    }
+    alike(&found.0, &expected.0, 100 * n, what);
+}
+
 fn slogdet<T: Scalar>() {
     for (n, batch) in ORDERS.into_iter().flat_map(|(n, _)| BATCHES.map(|b| (n, b))) {
-        let mut a = random::<T>(n * n * batch);
-        if batch > 7 {
-            let factor = |x: f64| T::Real::from_f64(x);
-            a[n * n..2 * n * n].iter_mut().for_each(|x| *x = x.scale(factor(1e-38)));
-            a[2 * n * n..3 * n * n].iter_mut().for_each(|x| *x = x.scale(factor(1e30)));
-            a[3 * n * n..3 * n * n + n].fill(T::ZERO);
-            a[4 * n * n] = T::from_real(factor(f64::NAN));
-        }
-        let mut expected = (vec![T::ONE; batch], vec![T::Real::ZERO; batch]);
-        let getrf = crate::lu::getrf;
-        let (sign, logabs) = (&mut expected.0, &mut expected.1);
-        crate::determinant::by_factors(getrf, batch, n, &a, sign, logabs, &Serial).unwrap();
+        let (a, mut expected) = determinants::<T>(n, batch);
         for level in Level::available() {
-            let what = format!("{n}, batch {batch}, {level:?}");
             let mut found = (vec![T::ONE; batch], vec![T::Real::ZERO; batch]);
             let operands = (
                 Items::new("a", batch, &[n, n], &a).unwrap(),
@@ -116,22 +155,20 @@ fn slogdet<T: Scalar>() {
                 ItemsMut::new("logabs", batch, &[], &mut found.1).unwrap(),
             );
             level.run::<T, _>(batch, operands, &super::determinant::Find { n });
-            for (i, (found, expected)) in found.1.iter().zip(&expected.1).enumerate() {
-                let (found, expected) = (found.to_f64(), expected.to_f64());
-                let limit = 1e4 * T::Real::EPSILON.to_f64() * (n as f64 + expected.abs());
-                let same = found == expected || (found.is_nan() && expected.is_nan());
-                assert!(
-                    same || f64::abs(found - expected) < limit,
-                    "{what}: {i}: {found} {expected}"
-                );
-                assert!(batch <= 7 || i != 3 || found == f64::NEG_INFINITY, "{what}: {found}");
-                assert!(batch <= 7 || i != 4 || found.is_nan(), "{what}: {found}");
-            }
-            if batch > 7 {
-                (found.0[4], expected.0[4]) = (T::ONE, T::ONE);
-            }
-            alike(&found.0, &expected.0, 100 * n, &what);
+            let what = format!("{n}, batch {batch}, {level:?}");
+            same_determinants(n, &mut found, &mut expected, &what);
         }
+    }
+}
+
+/// Of orders that do not go through lanes.
+fn slogdet_by_rows<T: Scalar>() {
+    for (n, batch) in [17, 40, 65, 130].into_iter().flat_map(|n| [1, 9].map(|b| (n, b))) {
+        let (a, mut expected) = determinants::<T>(n, batch);
+        let mut found = (vec![T::ONE; batch], vec![T::Real::ZERO; batch]);
+        let (sign, logabs) = (&mut found.0, &mut found.1);
+        crate::determinant::slogdet(batch, n, &a, sign, logabs, &Serial).unwrap();
+        same_determinants(n, &mut found, &mut expected, &format!("{n}, batch {batch}"));
     }
 }
 

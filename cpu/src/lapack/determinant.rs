@@ -2,7 +2,7 @@
 
 use super::lu::getrf;
 use super::{Routines, callers};
-use crate::determinant::by_factors;
+use crate::determinant::{Factor, by_factors};
 use crate::{Error, Threads};
 
 /// [`crate::determinant::slogdet`] by [`getrf`].
@@ -17,5 +17,5 @@ pub fn slogdet<T: Routines>(
     logabs: &mut [T::Real],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    by_factors(getrf, batch, n, a, sign, logabs, callers(threads))
+    by_factors(Factor::columns(getrf), batch, n, a, sign, logabs, callers(threads))
 }
