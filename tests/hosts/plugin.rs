@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -46,8 +47,13 @@ fn built() -> PathBuf {
     test.parent().and_then(Path::parent).unwrap().to_owned()
 }
 
-/// Compiles the C host.
+/// The C host, which the first of the tests that need it compiles.
 fn c_host(plugin: &Path) -> Option<PathBuf> {
+    static HOST: OnceLock<Option<PathBuf>> = OnceLock::new();
+    HOST.get_or_init(|| compile_c_host(plugin)).clone()
+}
+
+fn compile_c_host(plugin: &Path) -> Option<PathBuf> {
     let (source, program) = (Path::new(ROOT).join("examples/host/host.c"), scratch().join("host"));
     // Cargo lays the library of the package under test beside the test only.
     let library = built().join("deps").join("liblapax.so");
