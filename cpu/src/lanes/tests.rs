@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 #![allow(clippy::cast_precision_loss, reason = "sizes here are small")]
 
+use std::sync::OnceLock;
+
 use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Scalar as _, Serial};
 use pulp::Simd;
 
@@ -31,8 +33,13 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// Those that this processor has; says which it lacks.
+    /// Those that this processor has; says once which it lacks.
     pub(crate) fn available() -> Vec<Self> {
+        static LEVELS: OnceLock<Vec<Level>> = OnceLock::new();
+        LEVELS.get_or_init(Self::detect).clone()
+    }
+
+    fn detect() -> Vec<Self> {
         let mut levels = vec![Self::Scalar];
         #[cfg(target_arch = "x86_64")]
         {
