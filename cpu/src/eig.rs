@@ -13,10 +13,11 @@ use crate::balance::{Balance, Scaling, norm};
 use crate::eigenvectors::{Which, eigenvectors, width};
 use crate::lanes::eig::{Finish, Form, Results};
 use crate::lanes::{self, Order, for_each_group};
-use crate::row_major::{self, Parts, transposed};
+use crate::row_major::{self, Parts};
 use crate::scalar::{is_single, nan, narrow, widen};
 use crate::schur::{self, Eigenvalues, LANES_ORDER, cost, eigenvalues, lanes_cost, schur_form};
 use crate::tiled_hessenberg::TILED_ORDER;
+use crate::transposition::transposed;
 use crate::{Error, Scalar, Threads, Vectors};
 
 /// The results of [`geev`].

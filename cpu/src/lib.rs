@@ -75,6 +75,7 @@ mod tiled_qr;
 #[cfg(feature = "testing")]
 mod tiled_tests;
 mod tiled_tridiagonal;
+mod transposition;
 mod trial;
 pub mod triangular;
 pub mod tridiagonal;

@@ -110,7 +110,7 @@ pub fn qr<T: Scalar>(
     }
     let by_lanes = lanes::pay(batch, m.max(n), LANES_ORDER);
     let by_columns = rows::qr::pay::<T>(m, n);
-    if k == 0 || !(by_lanes || by_columns) {
+    if k == 0 {
         return row_major::qr((geqrf, orgqr), batch, (m, n, c), a, q, r, threads);
     }
     let operands = (
@@ -123,11 +123,23 @@ pub fn qr<T: Scalar>(
     if by_lanes {
         let kernel = lanes::explicit_qr::Decompose { m, n, c };
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-    } else {
+        return Ok(());
+    }
+    if by_columns {
         let kernel = rows::qr::Explicit { m, n, c };
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        return Ok(());
     }
-    Ok(())
+    let outcome = Outcome::default();
+    let one = |(a, q, r): (&[T], &mut [T], &mut [T]), threads: &dyn Threads| {
+        outcome.take(row_major::qr((geqrf, orgqr), 1, (m, n, c), a, q, r, threads));
+    };
+    if k > TILED_ORDER {
+        for_each_large(batch, operands, threads, one);
+    } else {
+        for_each(batch, operands, time, threads, || (), |(), item| one(item, &Serial));
+    }
+    outcome.into_result()
 }
 
 /// [`qr`] of matrices much taller than wide, with n columns of Q.

@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use bytemuck::Pod;
 use lapax_core::{
     Items, ItemsInOut, ItemsMut, Scalar as _, Serial, for_each, for_each_large, index_fits_i32,
     run_each,
@@ -16,6 +17,7 @@ use crate::eig::Eigen;
 use crate::scalar::{nan, nanoseconds};
 use crate::schur::Eigenvalues;
 use crate::svd::Svd;
+use crate::transposition::{transpose_columns, transposed};
 use crate::tridiagonal::Diagonals;
 use crate::{Diag, Error, InOut, Scalar, Side, SingularVectors, Threads, Trans, Uplo, Vectors};
 
@@ -342,38 +344,66 @@ pub(crate) fn qr<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let k = m.min(n);
-    let results = ItemsMut::new("r", batch, &[c, n], &mut *r)?;
     ItemsMut::new("q", batch, &[m, c], &mut *q)?;
+    ItemsMut::new("r", batch, &[c, n], &mut *r)?;
     if m == 0 || c == 0 {
         return Items::new("a", batch, &[m, n], a).map(|_| ());
     }
-    let mut factors = vec![T::ZERO; a.len()];
-    transpose(batch, (m, n), a, &mut factors, threads)?;
     let mut tau = vec![T::ZERO; batch * k];
-    geqrf(batch, m, n, InOut { src: None, dst: &mut factors }, &mut tau, threads)?;
-    let mut columns = vec![T::ZERO; q.len()];
-    let operands = (
-        Items::new("factors", batch, &[m, n], &factors)?,
-        ItemsMut::new("columns", batch, &[m, c], &mut columns)?,
-        results,
-    );
-    for_each(
-        batch,
-        operands,
-        nanoseconds::<T>(m.saturating_mul(n)),
-        threads,
-        || (),
-        |(), (factors, columns, r)| {
-            columns[..m * k].copy_from_slice(&factors[..m * k]);
-            for (i, row) in r.chunks_exact_mut(n.max(1)).enumerate() {
-                for (j, r) in row.iter_mut().enumerate() {
-                    *r = if i <= j { factors[j * m + i] } else { T::ZERO };
-                }
+    // The reflectors lie where Q will, if there are as many.
+    if c == n {
+        transpose(batch, (m, n), a, q, threads)?;
+        factor_apart(geqrf, batch, (m, n, c), (&mut *q, &mut tau, r), threads)?;
+    } else {
+        let mut factors = vec![T::ZERO; a.len()];
+        transpose(batch, (m, n), a, &mut factors, threads)?;
+        factor_apart(geqrf, batch, (m, n, c), (&mut factors, &mut tau, r), threads)?;
+        if k > 0 {
+            for (q, factors) in q.chunks_exact_mut(m * c).zip(factors.chunks_exact(m * n)) {
+                q[..m * k].copy_from_slice(&factors[..m * k]);
             }
-        },
-    );
-    orgqr(batch, m, c, k, InOut { src: None, dst: &mut columns }, &tau, threads)?;
+        }
+    }
+    orgqr(batch, m, c, k, InOut { src: None, dst: &mut *q }, &tau, threads)?;
+    if m == c {
+        return transpose_in_place(batch, m, q, threads);
+    }
+    let columns = q.to_vec();
     transpose(batch, (c, m), &columns, q, threads)
+}
+
+/// Factors column-major matrices in place, and writes the c rows of R by rows.
+fn factor_apart<T: Scalar>(
+    geqrf: Geqrf<T>,
+    batch: usize,
+    (m, n, c): (usize, usize, usize),
+    (factors, tau, r): (&mut [T], &mut [T], &mut [T]),
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    geqrf(batch, m, n, InOut { src: None, dst: &mut *factors }, tau, threads)?;
+    if n == 0 {
+        return Ok(());
+    }
+    let operands =
+        (Items::new("factors", batch, &[m, n], factors)?, ItemsMut::new("r", batch, &[c, n], r)?);
+    let upper = |(factors, r): (&[T], &mut [T]), threads: &dyn Threads| {
+        each_strip(r, n, threads, |first, rows| upper_rows((m, n), factors, first, rows));
+    };
+    if c > STRIPS_ORDER {
+        for_each_large(batch, operands, threads, upper);
+    } else {
+        let time = nanoseconds::<T>(m.saturating_mul(n));
+        for_each(batch, operands, time, threads, || (), |(), item| upper(item, &Serial));
+    }
+    Ok(())
+}
+
+/// Rows of the upper triangle of an m × n column-major matrix, from one of them on, and zeros below it.
+fn upper_rows<T: Scalar>((m, n): (usize, usize), a: &[T], first: usize, rows: &mut [T]) {
+    transpose_columns((n, m), a, first, rows);
+    for (i, row) in (first..).zip(rows.chunks_exact_mut(n)) {
+        row[..i.min(n)].fill(T::ZERO);
+    }
 }
 
 /// A matrix of order one as its eigenvalue or its triangular form, and its vector; NaN where it is not finite.
@@ -746,7 +776,7 @@ fn turn<T: Scalar>(
 }
 
 /// Transposes each n × n matrix of a batch.
-fn transpose_in_place<T: lapax_core::Scalar>(
+fn transpose_in_place<T: Pod + Send>(
     batch: usize,
     n: usize,
     a: &mut [T],
@@ -786,21 +816,6 @@ pub(crate) fn adjoint<T: Scalar>(a: &mut [T], n: usize) {
     transposed(a, n);
     if T::IS_COMPLEX {
         a.iter_mut().for_each(|x| *x = x.conj());
-    }
-}
-
-/// Aᵀ in place of A, n × n.
-pub(crate) fn transposed<T>(a: &mut [T], n: usize) {
-    /// The order of the blocks that change places while they are in the cache.
-    const BLOCK: usize = 16;
-    for first in (0..n).step_by(BLOCK) {
-        for top in (0..=first).step_by(BLOCK) {
-            for j in first..(first + BLOCK).min(n) {
-                for i in top..(top + BLOCK).min(j) {
-                    a.swap(j * n + i, i * n + j);
-                }
-            }
-        }
     }
 }
 
@@ -872,25 +887,4 @@ fn transpose<T: Scalar>(
         },
     );
     Ok(())
-}
-
-/// Writes columns of an m × n row-major matrix, from one of them on, column-major.
-pub(crate) fn transpose_columns<T: Scalar>(
-    (m, n): (usize, usize),
-    src: &[T],
-    first: usize,
-    dst: &mut [T],
-) {
-    /// The order of the blocks that are read and written while they are in the cache.
-    const BLOCK: usize = 16;
-    if dst.is_empty() {
-        return;
-    }
-    for (i, rows) in (0..).step_by(BLOCK).zip(src.chunks(BLOCK * n)) {
-        for (j, column) in (first..).zip(dst.chunks_exact_mut(m)) {
-            for (x, row) in column[i..].iter_mut().zip(rows.chunks_exact(n)) {
-                *x = row[j];
-            }
-        }
-    }
 }

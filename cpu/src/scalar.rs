@@ -11,7 +11,7 @@ use pulp::Simd;
 use crate::lanes::{ComplexVector, Lane, LaneReal, Vector};
 
 /// `f32`, `f64`, `Complex<f32>` or `Complex<f64>`.
-pub trait Scalar: lapax_core::Scalar<Real: LaneReal> + Pod {
+pub trait Scalar: lapax_core::Scalar<Real: LaneReal, Complex: Pod> + Pod {
     /// The scalar of the same kind in double precision.
     #[doc(hidden)]
     type Double: Scalar<Real = f64, Double = Self::Double>;

@@ -16,9 +16,10 @@ use crate::hessenberg::{self, form_q, reduce};
 use crate::lanes::schur::Finish;
 use crate::lanes::{self, Order, for_each_group};
 use crate::multishift;
-use crate::row_major::{self, transposed};
+use crate::row_major;
 use crate::scalar::{is_single, nan, nanoseconds, narrow, widen};
 use crate::tiled_hessenberg::TILED_ORDER;
+use crate::transposition::transposed;
 use crate::{Error, InOut, Scalar, Threads, Vectors};
 
 /// The order up to which a matrix in single precision is decomposed in double precision, so that

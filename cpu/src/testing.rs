@@ -35,6 +35,7 @@ pub fn trials() -> Vec<Trial> {
         crate::sparse::tests::TRIALS,
         crate::tall_svd::tests::TRIALS,
         crate::tiled_tests::TRIALS,
+        crate::transposition::tests::TRIALS,
         crate::tridiagonal_eigen::tests::TRIALS,
         crate::two_stage::tests::TRIALS,
     ]

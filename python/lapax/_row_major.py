@@ -19,12 +19,6 @@ _SMALL = 64
 """The order up to which `solve` keeps no factors, and up to which a copy of an operand takes a good
 part of a call's time."""
 
-_SMALL_QR = 96
-"""The rows and columns up to which QR works on rows as they lie."""
-
-_TALL, _TALL_COLUMNS = 8, 128
-"""The least rows over columns of a tall matrix, and the most columns, of which QR does so, too."""
-
 
 def attributes(name: str, avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     """The attributes of the target for such operands; None where JAX's rule is to serve them."""
@@ -107,10 +101,8 @@ def _lu_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
     return {"trans_x": np.uint8(ord("NTC"[params["trans"]]))}
 
 
-def _qr(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
-    m, n = avals[0].shape[-2:]
-    tall = m >= _TALL * n and n <= _TALL_COLUMNS and not params["full_matrices"]
-    return {} if (tall or max(m, n) <= _SMALL_QR) and not params["pivoting"] else None
+def _qr(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    return None if params["pivoting"] else {}
 
 
 def _solve(avals: Sequence[Any], _: Mapping[str, Any]) -> Attributes | None:

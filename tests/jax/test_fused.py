@@ -221,6 +221,17 @@ def test_qr_by_rows(shape, dtype):
         assert custom_calls(jnp.linalg.qr, a) == ["lapax.lapax_qr"]
 
 
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+@pytest.mark.parametrize("shape", [(130, 130), (250, 200), (200, 250), (2, 500, 460), (460, 500)])
+def test_large_qr_by_rows(shape, mode):
+    a = jnp.asarray(np.random.default_rng(8).standard_normal(shape), F32)
+    decompose = jax.jit(lambda a: jnp.linalg.qr(a, mode=mode))
+    for ours, stock in both(decompose, a):
+        assert_close(ours, stock, 4 * tolerance(F32, max(shape)))
+    with lapax.installed():
+        assert custom_calls(decompose, a) == ["lapax.lapax_qr"]
+
+
 def test_eager_calls_compile_once(caplog):
     a = jnp.asarray(operands(F32, n=3, batch=(2,)).s)
     with lapax.installed(), jax.log_compiles():

@@ -6,7 +6,9 @@
 //! 143 ns, of 32 by rows 5.0 and 4.1 us; f32, `lu` of order 16 0.73 and 0.42 us, `cholesky` 0.23 and 0.17.
 //!
 //! Hiding what is written and not what is chosen gained less, and cost small matrices registers. With
-//! AVX-512, which has masks for every instruction, neither has been timed, and the compiler has its way.
+//! AVX-512, which has masks for every instruction, the compiler has its way: on Zen 4, one core, hiding what
+//! is chosen made `lu` of order 16 a sixth faster, and `inv` of order 4 in c128 take 225 ns where it took
+//! 79; hiding what `lu` writes changed nothing.
 
 use bytemuck::Pod;
 use pulp::Simd;

@@ -7,7 +7,8 @@ use super::triangular::trsm;
 use super::{Routines, checked, each, finite, in_place};
 use crate::lu::permute;
 use crate::outcome::Outcome;
-use crate::row_major::{self, transpose_columns};
+use crate::row_major;
+use crate::transposition::transpose_columns;
 use crate::{Error, InOut, Serial, Threads, Trans};
 
 /// [`crate::lu::getrf`] by LAPACK's xGETRF.
