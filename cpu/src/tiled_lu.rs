@@ -13,6 +13,7 @@ use crate::lu::{Panel, factor};
 use crate::panels::{self, Panels};
 use crate::rows::{self, transpose_numbers};
 use crate::substitution::Scratch;
+use crate::transposition::LINE;
 use crate::triangular::{System, solve, strips, subtract_product};
 use crate::{Diag, Scalar, Threads, Uplo};
 
@@ -176,9 +177,6 @@ pub(crate) fn copy<T: Scalar>(a: MatMut<'_, T>, panel: &mut [T], to_panel: bool,
     }
     arch.dispatch(Copy { a, panel, to_panel });
 }
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
 
 /// A copy of a matrix by rows to or from one by columns, in squares of registers.
 struct Copy<'a, T> {

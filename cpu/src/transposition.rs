@@ -12,7 +12,7 @@ use pulp::{Arch, Simd, WithSimd};
 use crate::lanes::{LaneReal, MAX_LANES, transpose};
 
 /// The bytes of which lines of the cache are: so many of a column are written together.
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 /// The order of the blocks of numbers that are moved one by one.
 const BLOCK: usize = 16;
 
@@ -45,10 +45,12 @@ pub(crate) fn transposed<T: Pod>(a: &mut [T], n: usize) {
 /// [`transpose_columns`] of numbers as large as R.
 fn columns_as<T: Pod, R: LaneReal>((m, n): (usize, usize), src: &[T], first: usize, dst: &mut [T]) {
     // A complex number need not lie where a real one as large may.
-    match (bytemuck::try_cast_slice(src), bytemuck::try_cast_slice_mut(dst)) {
-        (Ok(src), Ok(dst)) => Arch::new().dispatch(Columns::<R> { m, n, src, first, dst }),
-        (_, Ok(_)) | (Ok(_), _) | (Err(_), Err(_)) => each_column((m, n), src, first, 0..m, dst),
+    if let Ok(src) = bytemuck::try_cast_slice(src)
+        && let Ok(dst) = bytemuck::try_cast_slice_mut(dst)
+    {
+        return Arch::new().dispatch(Columns::<R> { m, n, src, first, dst });
     }
+    each_column((m, n), src, first, 0..m, dst);
 }
 
 /// [`transposed`] of numbers as large as R.

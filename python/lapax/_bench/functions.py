@@ -151,7 +151,7 @@ FUNCTIONS: tuple[Function, ...] = (
         jnp.linalg.qr,
         _matrix,
         answers.qr,
-        lambda size: 4 * max(size.m, size.n) * min(size.m, size.n) ** 2,
+        _of("qr"),
         rectangular=True,
     ),
     Function(
