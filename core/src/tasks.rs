@@ -13,18 +13,23 @@ use crate::threads::Threads;
 /// How far each stage of a job has come.
 pub struct Stages<'a> {
     threads: &'a dyn Threads,
-    steps: Vec<AtomicUsize>,
+    steps: Vec<Steps>,
     failed: AtomicBool,
     sleepers: AtomicUsize,
     asleep: Mutex<()>,
     changed: Condvar,
 }
 
+/// The steps of one stage, in a cache line of their own: those who wait look at it all the time.
+#[repr(align(64))]
+#[derive(Default)]
+struct Steps(AtomicUsize);
+
 impl<'a> Stages<'a> {
     fn new(stages: usize, threads: &'a dyn Threads) -> Self {
         Self {
             threads,
-            steps: (0..stages).map(|_| AtomicUsize::new(0)).collect(),
+            steps: (0..stages).map(|_| Steps::default()).collect(),
             failed: AtomicBool::new(false),
             sleepers: AtomicUsize::new(0),
             asleep: Mutex::new(()),
@@ -40,7 +45,8 @@ impl<'a> Stages<'a> {
         /// 50 us.
         const LOOKS: usize = 1000;
         let over = || {
-            self.steps[stage].load(Ordering::SeqCst) >= steps || self.failed.load(Ordering::SeqCst)
+            self.steps[stage].0.load(Ordering::SeqCst) >= steps
+                || self.failed.load(Ordering::SeqCst)
         };
         for _ in 0..LOOKS {
             if over() {
@@ -61,7 +67,7 @@ impl<'a> Stages<'a> {
 
     /// A stage has made one more step.
     pub fn advance(&self, stage: usize) {
-        self.steps[stage].fetch_add(1, Ordering::SeqCst);
+        self.steps[stage].0.fetch_add(1, Ordering::SeqCst);
         self.wake();
     }
 

@@ -18,7 +18,7 @@ use crate::small_bidiagonal;
 
 /// Columns and rows that are reduced before the rest is updated. On one core with AVX-512, f64, with 16, 24 and
 /// 32: n = 64 135, 162 and 197 us, 256 3.7, 3.8 and 4.1 ms; from 512 on alike.
-const PANEL: usize = 16;
+pub(crate) const PANEL: usize = 16;
 
 /// The elements up to which a matrix is reduced in one pass for each column. On one core with AVX-512, f64,
 /// singular values alone, with panels and in one pass: n = 8 7.1 and 5.7 us, 16 20 and 15, 64 248 and 178, 96 590
@@ -76,8 +76,20 @@ pub(crate) fn bidiagonalize<T: Scalar>(
     if let Some(scratch) = &mut scratch.small {
         return arch.dispatch(small_bidiagonal::Reduce { a, v, b, scratch });
     }
+    bidiagonalize_rest(a, 0, v, b, scratch, arch);
+}
+
+/// The same, from column and row `first` on, where those before it were reduced.
+pub(crate) fn bidiagonalize_rest<T: Scalar>(
+    a: &mut [T],
+    mut first: usize,
+    v: &mut [T],
+    b: &mut Bidiagonal<'_, T>,
+    scratch: &mut Scratch<T>,
+    arch: Arch,
+) {
+    let n = b.d.len();
     let m = a.len() / n;
-    let mut first = 0;
     while first < n {
         let next = n.min(first + PANEL);
         let Scratch { x, y, row, .. } = &mut *scratch;
@@ -86,19 +98,125 @@ pub(crate) fn bidiagonalize<T: Scalar>(
             return;
         }
         let (left, right) = a.split_at_mut(next * m);
-        let width = next - first;
-        let (rows, cols) = (m - next, n - next);
-        let u = MatRef::from_column_major_slice(&left[first * m..], m, width);
-        let p = MatRef::from_column_major_slice(&v[first * n..next * n], n, width);
-        let x = MatRef::from_column_major_slice(&scratch.x[..m * width], m, width);
-        let y = MatRef::from_column_major_slice(&scratch.y[..n * width], n, width);
-        let rest = MatMut::from_column_major_slice_mut(right, m, cols);
-        let mut rest = rest.subrows_mut(next, rows);
-        let (y, p) = (y.subrows(next, cols).transpose(), p.subrows(next, cols).transpose());
-        let (u, x) = ((u.subrows(next, rows), Conj::No), (x.subrows(next, rows), Conj::No));
-        T::product(rest.as_mut(), Accum::Add, u, (y, Conj::Yes), -T::ONE);
-        T::product(rest, Accum::Add, x, (p, Conj::Yes), -T::ONE);
+        let Scratch { x, y, .. } = &*scratch;
+        let known = Known { u: &left[first * m..], y, x, v: &v[first * n..next * n], m, n };
+        known.update(right, next, next);
         first = next;
+    }
+}
+
+/// What some columns of a panel leave: the matrix is A − U·Yᴴ − X·Vᴴ then.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a, T> {
+    /// As many columns of U and of X, of m rows, as of Y and of V, of n.
+    pub(crate) u: &'a [T],
+    pub(crate) y: &'a [T],
+    pub(crate) x: &'a [T],
+    pub(crate) v: &'a [T],
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+}
+
+impl<T: Scalar> Known<'_, T> {
+    /// U and Y, X and V, and the rows of each.
+    fn pairs(&self) -> [(&[T], &[T], usize, usize); 2] {
+        let Self { u, y, x, v, m, n } = *self;
+        [(u, y, m, n), (x, v, m, n)]
+    }
+
+    fn columns(&self) -> usize {
+        self.v.len() / self.n
+    }
+
+    /// Brings columns of A up to date, of which the first is column `first`, from row `row` on.
+    pub(crate) fn update(&self, columns: &mut [T], first: usize, row: usize) {
+        let (m, width) = (self.m, self.columns());
+        let count = columns.len() / m;
+        let mut rest = MatMut::from_column_major_slice_mut(columns, m, count);
+        for (x, y, m, n) in self.pairs() {
+            let x = MatRef::from_column_major_slice(&x[..m * width], m, width);
+            let y = MatRef::from_column_major_slice(&y[..n * width], n, width);
+            let x = (x.subrows(row, m - row), Conj::No);
+            let y = (y.subrows(first, count).transpose(), Conj::Yes);
+            let rest = rest.as_mut().subrows_mut(row, m - row);
+            T::product(rest, Accum::Add, x, y, -T::ONE);
+        }
+    }
+
+    /// Brings column j up to date and finds its reflector; then begins y and the adjoint of row j with what
+    /// the known ones make of them.
+    #[inline(always)]
+    pub(crate) fn begin<S: Simd>(
+        &self,
+        column: &mut [T],
+        b: &mut Bidiagonal<'_, T>,
+        j: usize,
+        (y, row): (&mut [T], &mut [T]),
+    ) {
+        let mut factors = [T::ZERO; PANEL];
+        let factors = &mut factors[..self.columns()];
+        for (x, y, m, n) in self.pairs() {
+            let factors = row_adjoint(factors, y, n, j);
+            sub_product::<S, T>(&mut column[j..], x, m, j, factors);
+        }
+        let Some((head, tail)) = column[j..].split_first_mut() else { return };
+        let Reflector { beta, tau } = reflector::<S, T>(*head, tail);
+        (b.d[j], b.tau_q[j], *head) = (beta, tau, T::ONE);
+        if y.is_empty() {
+            return;
+        }
+        let u = &column[j..];
+        y.fill(T::ZERO);
+        row.fill(T::ZERO);
+        for (known_x, known_y, m, n) in self.pairs() {
+            adjoint_product::<S, T>(factors, known_x, m, j, u);
+            add_product::<S, T>(y, known_y, n, j + 1, factors);
+            let factors = row_adjoint(factors, known_x, m, j);
+            add_product::<S, T>(row, known_y, n, j + 1, factors);
+        }
+    }
+
+    /// Finds the reflector of row j, after [`both_products`], and x = tau·(A − U·Yᴴ − X·Vᴴ)·v with this u
+    /// and y in it, from row j + 1 on. `next` is A's next column from there on, and `product` adds A·v.
+    #[inline(always)]
+    pub(crate) fn finish<S: Simd>(
+        &self,
+        (u, next): (&[T], &[T]),
+        b: &mut Bidiagonal<'_, T>,
+        j: usize,
+        (y, row, x, v): (&[T], &mut [T], &mut [T], &mut [T]),
+        product: impl FnOnce(&[T], &mut [T]),
+    ) {
+        let col = j + 1;
+        let Some((head, tail)) = row.split_first_mut() else { return };
+        let alpha = *head;
+        let Reflector { beta, tau } = reflector::<S, T>(alpha, tail);
+        (b.e[j], b.tau_p[j], *head) = (beta, tau, T::ONE);
+        v[..col].fill(T::ZERO);
+        let v = &mut v[col..];
+        v.copy_from_slice(row);
+        // v is the row less beta in its head, over alpha − beta.
+        if tau == T::ZERO {
+            x.fill(T::ZERO);
+            return;
+        }
+        let square = beta * beta;
+        if square >= T::Real::SAFE_MIN && square <= T::Real::ONE / T::Real::SAFE_MIN {
+            let factor = T::ONE.divide(alpha - T::from_real(beta));
+            sub_scaled::<S, T>(x, T::from_real(beta), next);
+            x.iter_mut().for_each(|x| *x *= factor);
+        } else {
+            x.fill(T::ZERO);
+            product(v, x);
+        }
+        let mut factors = [T::ZERO; PANEL];
+        let factors = &mut factors[..self.columns()];
+        for (known_x, known_y, m, n) in self.pairs() {
+            adjoint_product::<S, T>(factors, known_y, n, col, v);
+            sub_product::<S, T>(x, known_x, m, col, factors);
+        }
+        sub_scaled::<S, T>(x, dot::<S, T>(y, v), &u[1..]);
+        x.iter_mut().for_each(|x| *x *= tau);
     }
 }
 
@@ -122,92 +240,41 @@ impl<T: Scalar> WithSimd for Panel<'_, '_, T> {
     fn with_simd<S: Simd>(self, _: S) {
         let Self { a, v, b, x, y, row, m, first, next } = self;
         let n = b.d.len();
-        let mut factors = [T::ZERO; PANEL];
         for j in first..next {
-            let i = j - first;
+            let (i, col) = (j - first, j + 1);
             let (left, right) = a.split_at_mut(j * m);
             let (column, rest) = right.split_at_mut(m);
-            let us = &left[first * m..];
             let (vs, v) = v[first * n..].split_at_mut(i * n);
             let (xs, x) = x.split_at_mut(i * m);
             let (ys, y) = y.split_at_mut(i * n);
-
-            // Column j of A − U·Yᴴ − X·Vᴴ, and its reflector.
-            let pairs = [(us, &*ys, m, n), (&*xs, &*vs, m, n)];
-            for (x, y, m, n) in pairs {
-                let factors = row_adjoint(&mut factors[..i], y, n, j);
-                sub_product::<S, T>(&mut column[j..], x, m, j, factors);
-            }
-            let Some((head, tail)) = column[j..].split_first_mut() else { return };
-            let Reflector { beta, tau } = reflector::<S, T>(*head, tail);
-            (b.d[j], b.tau_q[j], *head) = (beta, tau, T::ONE);
-            let u = &column[j..];
-            let col = j + 1;
+            let known = Known { u: &left[first * m..], y: ys, x: xs, v: vs, m, n };
+            let (y, row) = (&mut y[col..n], &mut row[..n - col]);
+            known.begin::<S>(column, b, j, (&mut *y, &mut *row));
             if col == n {
                 return;
             }
-
-            // y = tau·(A − U·Yᴴ − X·Vᴴ)ᴴ·u, and the adjoint of row j of A − U·Yᴴ − X·Vᴴ with this u and y in
-            // it, of which first what the known ones make.
-            let (y, row) = (&mut y[col..n], &mut row[..n - col]);
-            y.fill(T::ZERO);
-            row.fill(T::ZERO);
-            for (known_x, known_y, m, n) in pairs {
-                let factors = &mut factors[..i];
-                adjoint_product::<S, T>(factors, known_x, m, j, u);
-                add_product::<S, T>(y, known_y, n, col, factors);
-                let factors = row_adjoint(factors, known_x, m, j);
-                add_product::<S, T>(row, known_y, n, col, factors);
-            }
-            let x = &mut x[col..m];
-            both_products::<S, T>((rest, m, j), (tau, u), y, row, x);
-            let Some((head, tail)) = row.split_first_mut() else { return };
-            let alpha = *head;
-            let Reflector { beta, tau } = reflector::<S, T>(alpha, tail);
-            (b.e[j], b.tau_p[j], *head) = (beta, tau, T::ONE);
-            v[..col].fill(T::ZERO);
-            v[col..n].copy_from_slice(row);
-            let v = &v[col..n];
-
-            // x = tau·(A − U·Yᴴ − X·Vᴴ)·v, with this u and y in it; v is the row less beta in its head, over
-            // alpha − beta.
-            if tau == T::ZERO {
-                x.fill(T::ZERO);
-                continue;
-            }
-            let square = beta * beta;
-            if square >= T::Real::SAFE_MIN && square <= T::Real::ONE / T::Real::SAFE_MIN {
-                let factor = T::ONE.divide(alpha - T::from_real(beta));
-                sub_scaled::<S, T>(x, T::from_real(beta), &rest[col..m]);
-                x.iter_mut().for_each(|x| *x *= factor);
-            } else {
-                x.fill(T::ZERO);
-                add_product::<S, T>(x, rest, m, col, v);
-            }
-            for (known_x, known_y, m, n) in pairs {
-                let factors = &mut factors[..i];
-                adjoint_product::<S, T>(factors, known_y, n, col, v);
-                sub_product::<S, T>(x, known_x, m, col, factors);
-            }
-            sub_scaled::<S, T>(x, dot::<S, T>(y, v), &u[1..]);
-            x.iter_mut().for_each(|x| *x *= tau);
+            let (u, x) = (&column[j..], &mut x[col..m]);
+            x.fill(T::ZERO);
+            both_products::<S, T>((rest, m, j), (b.tau_q[j], u), y, row, x);
+            let product = |v: &[T], x: &mut [T]| add_product::<S, T>(x, rest, m, col, v);
+            let parts = (&*y, &mut *row, x, &mut v[..n]);
+            known.finish::<S>((u, &rest[col..m]), b, j, parts, product);
         }
     }
 }
 
-/// For each column a of the rest, from row `row` on: y ← tau·(aᴴ·u − y) and r ← conj(a₀) − y − r; x is
-/// the sum of all r·a below row `row`. One pass, in which a column is near when it is read again: Howell,
+/// For each column a of the rest, from row `row` on: y ← tau·(aᴴ·u − y) and r ← conj(a₀) − y − r; to x the sum
+/// of all r·a below row `row` is added. One pass, in which a column is near when it is read again: Howell,
 /// Demmel, Fulton, Hammarling and Marmol, "Cache efficient bidiagonalization using BLAS 2.5 operators"
 /// (ACM Trans. Math. Softw. 34, 2008).
 #[inline(always)]
-fn both_products<S: Simd, T: Scalar>(
+pub(crate) fn both_products<S: Simd, T: Scalar>(
     (rest, ld, row): (&[T], usize, usize),
     (tau, u): (T, &[T]),
     y: &mut [T],
     r: &mut [T],
     x: &mut [T],
 ) {
-    x.fill(T::ZERO);
     let next = |y: &mut T, r: &mut T, head: T, sum: T| {
         *y = tau * (sum - *y);
         *r = head.conj() - *y - *r;

@@ -246,8 +246,13 @@ pub(crate) fn add_hermitian_product<S: Simd, T: Scalar>(
             *y += sum;
         }
     }
+    // Number by number, those of eight groups took a third of a large matrix's time.
     for j in fours..end {
-        triangle_product(column(j), j, order, x, y);
+        let below = j + 1..order;
+        let column = column(j);
+        triangle_product(column, j, j + 1, x, y);
+        y[j] += dot::<S, T>(&column[below.clone()], &x[below.clone()]);
+        sub_scaled::<S, T>(&mut y[below.clone()], -x[j], &column[below]);
     }
 }
 

@@ -18,6 +18,7 @@ use crate::merge;
 use crate::qr::{self, Panel, TILED_ORDER};
 use crate::rotations::set_identity;
 use crate::svd::Method;
+use crate::tiled_bidiagonal::{self, bidiagonalize_tiled};
 use crate::tiled_qr::{factor_tiled, multiply_strips, wide_strips};
 use crate::trial::is_svd;
 use crate::two_stage::{self, SINGULAR_VALUES_ORDER};
@@ -197,7 +198,13 @@ impl<T: Scalar<Real: Scalar>> SquareScratch<T> {
         let right = match reduction {
             Reduction::Columns { scratch, right } => {
                 let mut bidiagonal = Bidiagonal { d: s, e, tau_q, tau_p };
-                bidiagonalize(a, right, &mut bidiagonal, scratch, arch);
+                let b = &mut bidiagonal;
+                match threads {
+                    Some(threads) if n >= tiled_bidiagonal::TILED_ORDER => {
+                        bidiagonalize_tiled(a, right, b, scratch, threads, arch);
+                    }
+                    _ => bidiagonalize(a, right, b, scratch, arch),
+                }
                 &right[..]
             }
             Reduction::Band(scratch) => {

@@ -1,38 +1,26 @@
 //! Reduction of one large matrix to Hessenberg form by all threads.
 //!
-//! The algorithm is that of `hessenberg`. What takes the time, the product of the rest of the matrix with each
-//! column's vector, is cut into groups of columns, whose sums are added in their order. After a panel its product
-//! with the rows above is summed likewise, and each strip of columns is updated by itself.
+//! The algorithm is that of `hessenberg`; the sums of groups of columns are added in their order. After a panel
+//! its product with the rows above is summed likewise.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use faer::{Accum, Conj, MatMut, MatRef};
-use lapax_core::{Stages, run_tasks};
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::columns::{TOGETHER, add_product};
+use crate::columns::add_product;
 use crate::hessenberg::{Aggregate, PANEL, Scratch, part, part_mut, reduce_rest};
 use crate::householder::{Block, Factor};
+use crate::shared_reduction::{self, GROUPS, LEFT, Panels, Reduction, group_columns, groups};
 use crate::{Scalar, Threads};
 
 /// The order from which a matrix is shared. On two cores with AVX-512, ms, f64 and c128, against one: n = 320
 /// 4.9 and 4.8, 16.2 and 13.8, n = 384 7.2 and 7.6, 23.0 and 23.0, n = 512 15.1 and 18.1, 51 and 58, n = 1024 113 and
 /// 167, 301 and 439.
 pub(crate) const TILED_ORDER: usize = 384;
-/// The order below which the rest of a matrix is reduced by one thread.
-const LEFT: usize = 192;
 /// The columns of a strip, a multiple of those of a panel.
 const STRIP: usize = 4 * PANEL;
-/// The least columns of a group, and the groups at most.
-const GROUP: usize = 128;
-const GROUPS: usize = 8;
-
-/// How far the job has come: columns reduced, groups summed, strips updated.
-const COLUMNS: usize = 0;
-const PRODUCTS: usize = 1;
-const UPDATES: usize = 2;
-
 /// As [`crate::hessenberg::reduce`] where `tau` is zero, with the same bits on any number of threads.
 pub(crate) fn reduce_tiled<T: Scalar>(
     a: &mut [T],
@@ -46,7 +34,6 @@ pub(crate) fn reduce_tiled<T: Scalar>(
     let Range { start, end } = active;
     let panels = (end - start).saturating_sub(LEFT) / PANEL;
     if panels > 0 {
-        let tasks = tasks(n - start, end - start, panels);
         let job = Job {
             n,
             start,
@@ -56,80 +43,10 @@ pub(crate) fn reduce_tiled<T: Scalar>(
             columns: RwLock::new(Columns::new(n, tau)),
             arch,
         };
-        run_tasks(threads, GROUPS, tasks.len(), 3, |task, stages| job.run(&tasks[task], stages));
+        let panels = Panels { columns: n - start, order: end - start, panels };
+        shared_reduction::run(&job, panels, threads);
     }
     reduce_rest(a, n, start + panels * PANEL..end, tau, scratch, arch);
-}
-
-/// A piece of work.
-enum Work {
-    /// What is left of column `column − 1` of a panel, once its product is known, and the reflector of
-    /// column `column`, where the panel has it.
-    Column { panel: usize, column: usize },
-    /// One group of what a column's product consists of.
-    Product { panel: usize, column: usize, group: usize },
-    /// One group of the product of a panel with the rows above it.
-    Above { panel: usize, group: usize },
-    /// The sum of these.
-    Gather { panel: usize },
-    /// The update of a strip after a panel.
-    Update { panel: usize, strip: usize },
-}
-
-/// Work, and how far which stage must have come before it.
-struct Task {
-    work: Work,
-    after: (usize, usize),
-}
-
-/// The work of so many panels, of which the first begins `columns` before the last column of the matrix and
-/// `order` before the last active one, in an order in which it can be done.
-fn tasks(columns: usize, order: usize, panels: usize) -> Vec<Task> {
-    let mut tasks = Vec::new();
-    let mut done = [0; 3];
-    for panel in 0..panels {
-        let first = panel * PANEL;
-        for column in 0..=PANEL {
-            let after = if column == 0 { UPDATES } else { PRODUCTS };
-            let work = Work::Column { panel, column };
-            tasks.push(Task { work, after: (after, done[after]) });
-            done[COLUMNS] += 1;
-            if column == PANEL {
-                continue;
-            }
-            for group in 0..groups(order - first - column - 1) {
-                let work = Work::Product { panel, column, group };
-                tasks.push(Task { work, after: (COLUMNS, done[COLUMNS]) });
-                done[PRODUCTS] += 1;
-            }
-        }
-        for group in 0..groups(order - first - 1) {
-            let work = Work::Above { panel, group };
-            tasks.push(Task { work, after: (COLUMNS, done[COLUMNS]) });
-            done[PRODUCTS] += 1;
-        }
-        tasks.push(Task { work: Work::Gather { panel }, after: (PRODUCTS, done[PRODUCTS]) });
-        done[COLUMNS] += 1;
-        for strip in first / STRIP..columns.div_ceil(STRIP) {
-            let work = Work::Update { panel, strip };
-            tasks.push(Task { work, after: (COLUMNS, done[COLUMNS]) });
-            done[UPDATES] += 1;
-        }
-    }
-    tasks
-}
-
-/// How many groups so many columns are cut into.
-fn groups(columns: usize) -> usize {
-    (columns / GROUP).clamp(1, GROUPS)
-}
-
-/// The columns of a group.
-fn group_columns(columns: Range<usize>, group: usize) -> Range<usize> {
-    let width = (columns.len() / groups(columns.len())).next_multiple_of(TOGETHER);
-    let start = columns.start + group * width;
-    let end = if group + 1 == groups(columns.len()) { columns.end } else { start + width };
-    start.min(columns.end)..end.min(columns.end)
 }
 
 /// What the columns of a panel share.
@@ -170,36 +87,6 @@ struct Job<'a, T> {
 }
 
 impl<'a, T: Scalar> Job<'a, T> {
-    fn run(&self, task: &Task, stages: &Stages<'_>) {
-        let (stage, steps) = task.after;
-        if !stages.wait(stage, steps) {
-            return;
-        }
-        let stage = match task.work {
-            Work::Column { panel, column } => {
-                self.column(panel, column);
-                COLUMNS
-            }
-            Work::Product { panel, column, group } => {
-                self.arch.dispatch(Product { job: self, panel, column, group });
-                PRODUCTS
-            }
-            Work::Above { panel, group } => {
-                self.above(panel, group);
-                PRODUCTS
-            }
-            Work::Gather { panel } => {
-                self.gather(panel);
-                COLUMNS
-            }
-            Work::Update { panel, strip } => {
-                self.update(panel, strip);
-                UPDATES
-            }
-        };
-        stages.advance(stage);
-    }
-
     /// The first column of a panel, and the rows of its V.
     fn panel(&self, panel: usize) -> (usize, usize) {
         let first = self.start + panel * PANEL;
@@ -251,6 +138,12 @@ impl<'a, T: Scalar> Job<'a, T> {
             at = part.end;
         }
     }
+}
+
+impl<T: Scalar> Reduction for Job<'_, T> {
+    const PANEL: usize = PANEL;
+    const STRIP: usize = STRIP;
+    const ABOVE: bool = true;
 
     fn column(&self, panel: usize, column: usize) {
         let (first, rows) = self.panel(panel);
@@ -280,6 +173,10 @@ impl<'a, T: Scalar> Job<'a, T> {
             let x = &mut a[at + first + 1..at + self.end];
             aggregate.reflect(column, x, &mut tau[column], self.arch);
         }
+    }
+
+    fn product(&self, panel: usize, column: usize, group: usize) {
+        self.arch.dispatch(Product { job: self, panel, column, group });
     }
 
     fn above(&self, panel: usize, group: usize) {

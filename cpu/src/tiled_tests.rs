@@ -10,9 +10,11 @@ use faer::MatMut;
 use lapax_core::{InOut, Scalar as _, Serial, Side, Spawned, Threads, Trans};
 use pulp::Arch;
 
+use crate::bidiagonalize::{self, Bidiagonal};
 use crate::householder::Factor;
 use crate::lanes::tests::{close, random};
 use crate::reflectors::Reflectors;
+use crate::tiled_bidiagonal::bidiagonalize_tiled;
 use crate::tiled_hessenberg::reduce_tiled;
 use crate::tiled_tridiagonal::tridiagonalize_tiled;
 use crate::{
@@ -27,6 +29,7 @@ for_each_scalar!(
     strip_beside_its_block,
     triangular,
     tridiagonal,
+    bidiagonal,
     hessenberg_form,
 );
 
@@ -312,6 +315,64 @@ pub(crate) fn apply_both_sides<T: Scalar>(product: &mut Vec<T>, a: &[T], tau: &[
             // H·(H·P)ᴴ is (H·P·Hᴴ)ᴴ.
             *product = transposed(product, n, n).into_iter().map(|x| x.conj()).collect();
         }
+    }
+}
+
+/// No panel for several threads, one, and some; numbers whose squares are no normal ones.
+fn bidiagonal<T: Scalar>() {
+    let (arch, zeros) = (Arch::new(), |length| vec![T::ZERO; length]);
+    let tiny = T::Real::from_f64(0.01) * T::Real::SAFE_MIN.sqrt();
+    for (m, n, size) in [
+        (1, 1, T::Real::ONE),
+        (150, 100, T::Real::ONE),
+        (208, 208, T::Real::ONE),
+        (260, 225, T::Real::ONE),
+        (300, 300, T::Real::ONE),
+        (300, 300, tiny),
+    ] {
+        let a: Vec<T> = random::<T>(m * n).iter().map(|x| x.scale(size)).collect();
+        let what = format!("{m}x{n} of size {size:?}");
+        let (x, v, d, e, tau_q, tau_p) = on_threads(&what, |threads| {
+            let (mut x, mut v) = (a.clone(), zeros(n * n));
+            let (mut d, mut e) = (vec![T::Real::ZERO; n], vec![T::Real::ZERO; n - 1]);
+            let (mut tau_q, mut tau_p) = (zeros(n), zeros(n - 1));
+            let mut b = Bidiagonal { d: &mut d, e: &mut e, tau_q: &mut tau_q, tau_p: &mut tau_p };
+            let mut scratch = bidiagonalize::Scratch::new(m, n);
+            bidiagonalize_tiled(&mut x, &mut v, &mut b, &mut scratch, threads, arch);
+            (x, v, d, e, tau_q, tau_p)
+        });
+        // B, to which the reflectors are applied from both sides, the last ones first.
+        let mut product = zeros(m * n);
+        for j in 0..n {
+            product[j * m + j] = T::from_real(d[j]);
+            if j + 1 < n {
+                product[(j + 1) * m + j] = T::from_real(e[j]);
+            }
+        }
+        let reflect = |columns: &mut [T], ld: usize, tau: T, row: usize, tail: &[T]| {
+            for column in columns.chunks_exact_mut(ld) {
+                let (head, rest) = column[row..].split_first_mut().unwrap();
+                let terms = rest.iter().zip(tail);
+                let sum = tau * terms.fold(*head, |sum, (&x, &v)| sum + v.conj() * x);
+                *head -= sum;
+                rest.iter_mut().zip(tail).for_each(|(x, &v)| *x -= sum * v);
+            }
+        };
+        for j in (0..n).rev() {
+            reflect(&mut product, m, tau_q[j], j, &x[j * m + j + 1..(j + 1) * m]);
+        }
+        // P·(Q·B)ᴴ is Aᴴ.
+        let adjoint = |a: &[T], m, n| -> Vec<T> {
+            transposed(a, m, n).into_iter().map(|x| x.conj()).collect()
+        };
+        let mut product = adjoint(&product, m, n);
+        for j in (0..n - 1).rev() {
+            reflect(&mut product, n, tau_p[j], j + 1, &v[j * n + j + 2..(j + 1) * n]);
+        }
+        let found: Vec<T> = product.iter().map(|&x| x.scale(T::Real::ONE / size)).collect();
+        let expected: Vec<T> =
+            adjoint(&a, m, n).iter().map(|x| x.scale(T::Real::ONE / size)).collect();
+        close(&found, &expected, m, &what);
     }
 }
 

@@ -1,15 +1,14 @@
 //! Reduction of one large Hermitian matrix to tridiagonal form by all threads.
 //!
-//! The algorithm is that of `tridiagonalize`, on strips of as many columns as a panel has. What takes
-//! the time, the product of the rest of the matrix with each column's vector, is cut into groups of
-//! columns, whose sums are added in their order; after a panel each strip is updated by itself.
+//! The algorithm is that of `tridiagonalize`, on strips of as many columns as a panel has; the sums of groups of
+//! columns are added in their order.
 
 use std::sync::{Mutex, PoisonError, RwLock};
 
-use lapax_core::{Stages, run_tasks};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::columns::{TOGETHER, add_hermitian_product};
+use crate::shared_reduction::{self, GROUPS, LEFT, Panels, Reduction, groups};
 use crate::tridiagonalize::{
     PANEL, PRODUCT_ORDER, Scratch, complete_product, reduce_column, tridiagonalize,
     tridiagonalize_rest, update_columns,
@@ -19,17 +18,6 @@ use crate::{Scalar, Threads};
 /// The order from which a matrix is shared. On two cores with AVX-512 that share a memory, f64, eigenvalues
 /// alone, against one: n = 256 4.0 ms and 3.4, 512 17.4 and 17.2, 1024 108 and 121, 2048 656 and 887.
 pub(crate) const TILED_ORDER: usize = 512;
-/// The order below which the rest of a matrix is reduced by one thread.
-const LEFT: usize = 192;
-/// The rows of a group of columns, and the groups at most.
-const GROUP: usize = 128;
-const GROUPS: usize = 8;
-
-/// How far the job has come: columns reduced, groups of products summed, strips updated.
-const COLUMNS: usize = 0;
-const PRODUCTS: usize = 1;
-const UPDATES: usize = 2;
-
 /// As [`crate::tridiagonalize::tridiagonalize`], with the same bits on any number of threads.
 pub(crate) fn tridiagonalize_tiled<T: Scalar>(
     a: &mut [T],
@@ -45,7 +33,6 @@ pub(crate) fn tridiagonalize_tiled<T: Scalar>(
     if panels == 0 {
         return tridiagonalize(a, d, e, tau, scratch, arch);
     }
-    let tasks = tasks(n, panels);
     let job = Job {
         n,
         strips: a.chunks_mut(n * PANEL).map(RwLock::new).collect(),
@@ -53,63 +40,13 @@ pub(crate) fn tridiagonalize_tiled<T: Scalar>(
         columns: RwLock::new(Columns { d, e, tau, w: vec![T::ZERO; n * PANEL] }),
         arch,
     };
-    run_tasks(threads, GROUPS, tasks.len(), 3, |task, stages| job.run(&tasks[task], stages));
+    shared_reduction::run(&job, Panels { columns: n, order: n, panels }, threads);
     let first = panels * PANEL;
     drop(job);
     for j in 0..first {
         a[j * n + j + 1] = T::from_real(e[j]);
     }
     tridiagonalize_rest(a, first, d, e, tau, scratch, arch);
-}
-
-/// A piece of work.
-enum Work {
-    /// What is left of column `column − 1` of a panel, once its product is known, and the reflector of
-    /// column `column`, where the panel has it.
-    Column { panel: usize, column: usize },
-    /// One group of what a column's product consists of.
-    Product { panel: usize, column: usize, group: usize },
-    /// The update of a strip after a panel.
-    Update { panel: usize, strip: usize },
-}
-
-/// Work, and how far which stage must have come before it.
-struct Task {
-    work: Work,
-    after: (usize, usize),
-}
-
-/// The work of so many panels of a matrix of order n, in an order in which it can be done.
-fn tasks(n: usize, panels: usize) -> Vec<Task> {
-    let mut tasks = Vec::new();
-    let mut done = [0; 3];
-    for panel in 0..panels {
-        for column in 0..=PANEL {
-            let after = if column == 0 { UPDATES } else { PRODUCTS };
-            let work = Work::Column { panel, column };
-            tasks.push(Task { work, after: (after, done[after]) });
-            done[COLUMNS] += 1;
-            if column == PANEL {
-                continue;
-            }
-            for group in 0..groups(n - panel * PANEL - column - 1) {
-                let work = Work::Product { panel, column, group };
-                tasks.push(Task { work, after: (COLUMNS, done[COLUMNS]) });
-                done[PRODUCTS] += 1;
-            }
-        }
-        for strip in panel + 1..n.div_ceil(PANEL) {
-            let work = Work::Update { panel, strip };
-            tasks.push(Task { work, after: (COLUMNS, done[COLUMNS]) });
-            done[UPDATES] += 1;
-        }
-    }
-    tasks
-}
-
-/// How many groups the columns of a triangle are cut into.
-fn groups(order: usize) -> usize {
-    (order / GROUP).clamp(1, GROUPS)
 }
 
 /// The first column of a group, such that all groups of a triangle have about the same area.
@@ -142,27 +79,16 @@ struct Job<'a, T: Scalar> {
     arch: Arch,
 }
 
-impl<T: Scalar> Job<'_, T> {
-    fn run(&self, task: &Task, stages: &Stages<'_>) {
-        let (stage, steps) = task.after;
-        if !stages.wait(stage, steps) {
-            return;
-        }
-        let stage = match task.work {
-            Work::Column { panel, column } => {
-                self.arch.dispatch(Column { job: self, panel, column });
-                COLUMNS
-            }
-            Work::Product { panel, column, group } => {
-                self.arch.dispatch(Product { job: self, panel, column, group });
-                PRODUCTS
-            }
-            Work::Update { panel, strip } => {
-                self.update(panel, strip);
-                UPDATES
-            }
-        };
-        stages.advance(stage);
+impl<T: Scalar> Reduction for Job<'_, T> {
+    const PANEL: usize = PANEL;
+    const STRIP: usize = PANEL;
+
+    fn column(&self, panel: usize, column: usize) {
+        self.arch.dispatch(Column { job: self, panel, column });
+    }
+
+    fn product(&self, panel: usize, column: usize, group: usize) {
+        self.arch.dispatch(Product { job: self, panel, column, group });
     }
 
     fn update(&self, panel: usize, strip: usize) {

@@ -4,11 +4,12 @@ use lapax_core::{Items, ItemsMut};
 use lapax_cpu_macros::apart;
 use pulp::Simd;
 
-use super::lu::{Keep, factor};
+use super::lu::{Keep, factor, row_numbers};
 use super::tile::pack;
 use super::{FOUR, Kernel, Lane, LaneReal, MAX_LANES, Order, Shape, Size, Tile};
 use crate::Scalar;
 use crate::determinant::Product;
+use crate::padded::Padded;
 
 /// Finds those of a group.
 pub(crate) struct Find {
@@ -20,7 +21,7 @@ pub(crate) struct Scratch<R> {
     a: Tile<R>,
     swaps: Tile<R>,
     /// The row numbers, as reals.
-    rows: Vec<R>,
+    rows: Padded<R>,
 }
 
 type Operands<'a, T> =
@@ -34,7 +35,7 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Find {
         Scratch {
             a: Tile::new::<T>(n * n, lanes),
             swaps: Tile::new::<T::Real>(n, lanes),
-            rows: (0..=n).map(super::row).collect(),
+            rows: row_numbers(n),
         }
     }
 

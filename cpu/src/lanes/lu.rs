@@ -11,9 +11,10 @@ use super::tile::{pack, unpack};
 use super::vector::Divisor;
 use super::{
     FOUR, Kernel, Lane, LaneReal, Order, Reg, Shape, Size, Steps, THREE, TWO, Tile, Vector,
-    integer, numbers,
+    integer, numbers, row,
 };
 use crate::Scalar;
+use crate::padded::Padded;
 
 /// Factors a group; writes what `output` asks for.
 pub(crate) struct Factor {
@@ -40,9 +41,16 @@ pub(crate) struct Scratch<R> {
     /// The rows of A in the order of P·A.
     permutation: Tile<R>,
     /// The row numbers, as reals.
-    rows: Vec<R>,
+    rows: Padded<R>,
     /// Swaps or permutations, matrix by matrix.
-    numbers: Vec<R>,
+    numbers: Padded<R>,
+}
+
+/// The numbers of so many rows, as reals, and the next one.
+pub(super) fn row_numbers<R: LaneReal>(rows: usize) -> Padded<R> {
+    let mut numbers = Padded::new(R::ZERO, rows + 1);
+    numbers.iter_mut().enumerate().for_each(|(i, number)| *number = row(i));
+    numbers
 }
 
 /// What a factorisation leaves beside U.
@@ -63,17 +71,12 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Factor {
     type Scratch = Scratch<T::Real>;
 
     fn scratch(&self, lanes: usize) -> Scratch<T::Real> {
-        let mut row = -T::Real::ONE;
-        let next = |_| {
-            row += T::Real::ONE;
-            row
-        };
         Scratch {
             a: Tile::new::<T>(self.m * self.n, lanes),
             swaps: Tile::new::<T::Real>(self.m.min(self.n), lanes),
             permutation: Tile::new::<T::Real>(self.m, lanes),
-            rows: (0..=self.m).map(next).collect(),
-            numbers: vec![T::Real::ZERO; self.m * lanes],
+            rows: row_numbers(self.m),
+            numbers: Padded::new(T::Real::ZERO, self.m * lanes),
         }
     }
 

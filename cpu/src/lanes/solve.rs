@@ -7,10 +7,11 @@ use lapax_core::{Items, ItemsMut, Scalar as _};
 use lapax_cpu_macros::apart;
 use pulp::Simd;
 
-use super::lu::{Keep, factor};
+use super::lu::{Keep, factor, row_numbers};
 use super::tile::{pack, unpack};
 use super::triangular::{System, solve};
 use super::{FOUR, Kernel, Lane, ONE, Order, Reg, Shape, Size, THREE, TWO, Tile};
+use crate::padded::Padded;
 use crate::{Diag, Scalar, Uplo};
 
 /// Solves a group of row-major systems of order n with nrhs right-hand sides.
@@ -29,11 +30,11 @@ pub(crate) struct Scratch<R> {
     /// A and then B.
     tile: Tile<R>,
     /// The row numbers, as reals.
-    rows: Vec<R>,
+    rows: Padded<R>,
 }
 
 fn scratch<T: Scalar>(n: usize, nrhs: usize, lanes: usize) -> Scratch<T::Real> {
-    Scratch { tile: Tile::new::<T>(n * (n + nrhs), lanes), rows: (0..=n).map(super::row).collect() }
+    Scratch { tile: Tile::new::<T>(n * (n + nrhs), lanes), rows: row_numbers(n) }
 }
 
 impl<T: Scalar> Kernel<T, (Items<'_, T>, Items<'_, T>, ItemsMut<'_, T>)> for Solve {

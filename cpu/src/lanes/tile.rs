@@ -8,11 +8,11 @@ use lapax_core::Scalar;
 use pulp::Simd;
 
 use super::MAX_LANES;
-use super::transpose::transpose;
+use super::transpose::{Few, few, transpose};
 use super::vector::LaneReal;
 
-/// Memory for one matrix of each lane, aligned to a cache line: a register that lies across two
-/// lines takes two accesses.
+/// Memory for one matrix of each lane, in whole cache lines: a register that lies across two of them takes
+/// two accesses, and a line that another thread writes has to be fetched again.
 #[derive(Debug)]
 pub(crate) struct Tile<R> {
     data: Vec<R>,
@@ -25,8 +25,9 @@ impl<R: LaneReal> Tile<R> {
 
     /// For `elements` numbers of type T in each of so many lanes.
     pub(crate) fn new<T: Scalar<Real = R>>(elements: usize, lanes: usize) -> Self {
-        let parts = if T::IS_COMPLEX { 2 } else { 1 };
-        let data = vec![R::ZERO; elements * parts * lanes + Self::CACHE_LINE / size_of::<R>()];
+        let line = Self::CACHE_LINE / size_of::<R>();
+        let numbers = (elements * parts::<T>() * lanes).next_multiple_of(line);
+        let data = vec![R::ZERO; numbers + line];
         let start = data.as_ptr().align_offset(Self::CACHE_LINE);
         Self { data, start }
     }
@@ -180,6 +181,9 @@ pub(crate) fn pack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     for (lane, start) in starts[..lanes].iter_mut().enumerate() {
         *start = lane.min(count - 1) * size;
     }
+    if count == lanes && pack_few::<S, T>(simd, a, shape, tile) {
+        return;
+    }
     let mut block = [T::Real::splat(simd, T::Real::ZERO); MAX_LANES];
     let block = &mut block[..lanes];
     let mut places = shape.places::<T>(0);
@@ -233,6 +237,77 @@ pub(crate) fn pack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     }
 }
 
+/// Reads a whole group of matrices of a few numbers; `false` where these are more, or this processor cannot.
+#[inline(always)]
+fn pack_few<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
+    simd: S,
+    a: &[T::Real],
+    shape: Shape,
+    tile: &mut [<T::Real as LaneReal>::Reg<S>],
+) -> bool {
+    match shape.reals::<T>() {
+        2 => pack_known::<S, T, 2>(simd, a, shape, tile),
+        3 => pack_known::<S, T, 3>(simd, a, shape, tile),
+        4 => pack_known::<S, T, 4>(simd, a, shape, tile),
+        _ => false,
+    }
+}
+
+#[inline(always)]
+fn pack_known<S: Simd, T: Scalar<Real: LaneReal> + Pod, const SIZE: usize>(
+    simd: S,
+    a: &[T::Real],
+    shape: Shape,
+    tile: &mut [<T::Real as LaneReal>::Reg<S>],
+) -> bool {
+    let lanes = T::Real::lanes::<S>();
+    let mut regs: [_; SIZE] =
+        std::array::from_fn(|at| T::Real::register::<S>(&a[at * lanes..][..lanes]));
+    let known = few::<S, T::Real, _, SIZE>(simd, Few::Apart, &mut regs);
+    if known {
+        let mut places = shape.places::<T>(0);
+        for reg in regs {
+            tile[places.next::<T>()] = reg;
+        }
+    }
+    known
+}
+
+/// Writes a whole group of matrices of a few numbers; `false` where these are more, or this processor cannot.
+#[inline(always)]
+fn unpack_few<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
+    simd: S,
+    tile: &[<T::Real as LaneReal>::Reg<S>],
+    shape: Shape,
+    a: &mut [T::Real],
+) -> bool {
+    match shape.reals::<T>() {
+        2 => unpack_known::<S, T, 2>(simd, tile, shape, a),
+        3 => unpack_known::<S, T, 3>(simd, tile, shape, a),
+        4 => unpack_known::<S, T, 4>(simd, tile, shape, a),
+        _ => false,
+    }
+}
+
+#[inline(always)]
+fn unpack_known<S: Simd, T: Scalar<Real: LaneReal> + Pod, const SIZE: usize>(
+    simd: S,
+    tile: &[<T::Real as LaneReal>::Reg<S>],
+    shape: Shape,
+    a: &mut [T::Real],
+) -> bool {
+    let mut places = shape.places::<T>(0);
+    let mut regs: [_; SIZE] = std::array::from_fn(|_| tile[places.next::<T>()]);
+    let known = few::<S, T::Real, _, SIZE>(simd, Few::Together, &mut regs);
+    if known {
+        let lanes = T::Real::lanes::<S>();
+        for (reg, a) in regs.into_iter().zip(a.chunks_exact_mut(lanes)) {
+            write::<S, _>(reg, a);
+        }
+    }
+    known
+}
+
 /// Reads a block from number `from` of each matrix on.
 #[inline(always)]
 fn read_block<S: Simd, R: LaneReal>(
@@ -278,6 +353,9 @@ pub(crate) fn unpack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
 ) {
     let (lanes, size) = (T::Real::lanes::<S>(), shape.reals::<T>());
     let a: &mut [T::Real] = bytemuck::cast_slice_mut(a);
+    if count == lanes && unpack_few::<S, T>(simd, tile, shape, a) {
+        return;
+    }
     let mut block = [T::Real::splat(simd, T::Real::ZERO); MAX_LANES];
     let block = &mut block[..lanes];
     let mut places = shape.places::<T>(0);

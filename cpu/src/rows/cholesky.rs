@@ -11,6 +11,7 @@ use super::lu::number;
 use super::{LANES, LaneNumbers, Sides, read};
 use crate::cholesky::root;
 use crate::lanes::{Kernel, Lane, LaneReal, Order, Reg, Tile, Vector, width};
+use crate::padded::Padded;
 use crate::simd::Ahead;
 use crate::{Scalar, row_major};
 
@@ -32,7 +33,7 @@ pub(crate) struct Scratch<R> {
     /// Registers of a column, column after column.
     columns: Tile<R>,
     /// The columns in their order.
-    in_order: Vec<usize>,
+    in_order: Padded<usize>,
 }
 
 /// Factors matrices of order n, or where `mean` says so their means with their adjoints.
@@ -48,7 +49,10 @@ impl<T: Scalar> Kernel<T, (ItemsInOut<'_, T>,)> for Factor {
         // Registers are in work two at a time.
         let high = self.n.div_ceil(lanes).next_multiple_of(REGISTERS);
         let columns = high * lanes;
-        Scratch { columns: Tile::new::<T>(columns * high, lanes), in_order: (0..columns).collect() }
+        Scratch {
+            columns: Tile::new::<T>(columns * high, lanes),
+            in_order: Padded::count_to(columns),
+        }
     }
 
     #[inline(always)]

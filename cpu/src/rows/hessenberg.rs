@@ -7,6 +7,7 @@ use super::reflectors::Columns;
 use super::{LANES, LEAST, LaneNumbers, Sides};
 use crate::Scalar;
 use crate::lanes::{LaneReal, Order, Tile, width};
+use crate::padded::Padded;
 
 /// The largest order of a matrix that is reduced this way as a whole, and the last columns of a larger one that are.
 /// On one core with AVX-512, us, f32, f64, c64 and c128, against panels of 32 columns, the last 96 one by one: n = 64
@@ -35,7 +36,7 @@ pub(crate) struct Scratch<R> {
     v: Tile<R>,
     sums: Tile<R>,
     /// The columns in their order.
-    in_order: Vec<usize>,
+    in_order: Padded<usize>,
 }
 
 impl<R: LaneReal> Scratch<R> {
@@ -46,7 +47,7 @@ impl<R: LaneReal> Scratch<R> {
             columns: Tile::new::<T>(columns.next_multiple_of(lanes) * high, lanes),
             v: Tile::new::<T>(high, lanes),
             sums: Tile::new::<T>(high, lanes),
-            in_order: (0..columns).collect(),
+            in_order: Padded::count_to(columns),
         }
     }
 }

@@ -14,6 +14,7 @@ use super::{LANES, ROWS, Sides};
 use crate::Scalar;
 use crate::lanes::lu::Output;
 use crate::lanes::{Kernel, Lane, LaneReal, MAX_LANES, Order, Reg, Tile, Vector, transpose};
+use crate::padded::Padded;
 use crate::simd::Ahead;
 
 /// The matrices that are factored at once: while a step of one waits for its pivot, the processor
@@ -32,10 +33,10 @@ pub(crate) struct Scratch<R> {
     /// No size exceeds that of a row that can be a pivot; that of another is negative.
     limits: Tile<R>,
     /// The row in each place of P·A so far, and the place of each row.
-    row_at: Vec<usize>,
-    place_of: Vec<usize>,
+    row_at: Padded<usize>,
+    place_of: Padded<usize>,
     /// The place with which each place was swapped.
-    swaps: Vec<usize>,
+    swaps: Padded<usize>,
 }
 
 impl<R: LaneReal> Scratch<R> {
@@ -48,9 +49,9 @@ impl<R: LaneReal> Scratch<R> {
             panel: Tile::new::<T>(m, lanes),
             u: Tile::new::<T>(lanes * wide, lanes),
             limits: Tile::new::<R>(m / lanes, lanes),
-            row_at: vec![0; m],
-            place_of: vec![0; m],
-            swaps: vec![0; m.min(n)],
+            row_at: Padded::new(0, m),
+            place_of: Padded::new(0, m),
+            swaps: Padded::new(0, m.min(n)),
         }
     }
 

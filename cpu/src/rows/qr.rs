@@ -12,6 +12,7 @@ use super::reflectors::{Columns, Pair};
 use super::{LANES, LEAST, LaneNumbers, Sides};
 use crate::Scalar;
 use crate::lanes::{Kernel, LaneReal, Order, Tile, width};
+use crate::padded::Padded;
 use crate::simd::Ahead;
 
 /// The most rows or columns, of which c128 takes 590 KB. On one core of Zen 4, f64, f32 and c128, us: n = 128
@@ -31,9 +32,9 @@ pub(crate) struct Scratch<T: Scalar> {
     columns: Tile<T::Real>,
     /// The vectors of two reflectors.
     v: Tile<T::Real>,
-    tau: Vec<T>,
+    tau: Padded<T>,
     /// The columns in their order.
-    in_order: Vec<usize>,
+    in_order: Padded<usize>,
 }
 
 /// Decomposes m × n matrices, of which c columns of Q and c rows of R are wanted: min(m, n), or m.
@@ -54,8 +55,8 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Explicit {
         Scratch {
             columns: Tile::new::<T>(columns * high, lanes),
             v: Tile::new::<T>(2 * high, lanes),
-            tau: vec![T::ZERO; self.m.min(self.n)],
-            in_order: (0..columns).collect(),
+            tau: Padded::new(T::ZERO, self.m.min(self.n)),
+            in_order: Padded::count_to(columns),
         }
     }
 
