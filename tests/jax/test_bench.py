@@ -68,6 +68,23 @@ def test_each_program_begins_a_turn(monkeypatch):
     assert times == [[1.0, 6.0, 8.0], [2.0, 4.0, 9.0], [3.0, 5.0, 7.0]]
 
 
+@pytest.mark.parametrize(
+    ("call", "bursts"),
+    # As many as take 2 ms; five where these are more and take no longer than 20 ms; one at least.
+    [(1e-5, 200), (1e-3, 5), (3.9e-3, 5), (8e-3, 3), (1.0, 1)],
+)
+def test_a_program_is_warm_before_it_is_timed(monkeypatch, call, bursts):
+    now, calls = [0.0], []
+
+    def run():
+        now[0] += call
+        calls.append(now[0])
+
+    monkeypatch.setattr(measure.time, "perf_counter", lambda: now[0])
+    assert measure._warm(run) == pytest.approx(call)
+    assert len(calls) == pytest.approx(2 * bursts, abs=2)
+
+
 def test_a_quick_plan_is_a_part_of_the_full_one():
     def keys(planned):
         return {dataclasses.astuple(job.row)[:8] for job in planned}
