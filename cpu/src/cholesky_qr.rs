@@ -4,7 +4,9 @@
 //! the identity, the second time restores it (Yamamoto, Nakatsukasa, Yanagisawa and Fukaya, "Roundoff error
 //! analysis of the CholeskyQR2 algorithm", Electron. Trans. Numer. Anal. 44, 2015), and elsewhere this is
 //! left to reflectors. Nearly all work is in matrix products over blocks of rows, which any thread takes.
-//! The blocks depend on the matrix's shape alone, and so do the results.
+//! The blocks depend on the matrix's shape alone, and so do the results. A tree of small factorisations with
+//! reflectors takes longer: on two cores of Zen 5, f64, 20000 × 128 20.7 ms with its best blocks and 12.6 so, 20000 ×
+//! 64 7.6 and 3.9, 100000 × 16 7.0 and 3.1.
 //!
 //! A column of Q has the sign that LAPACK's reflector gives it. Those signs, and the reflectors' factors, are in
 //! the LU factorisation without pivots of −V·T·V₁ᴴ = Q − I (Ballard, Demmel, Grigori, Jacquelin, Knight and

@@ -21,6 +21,7 @@ use crate::{Scalar, Threads};
 pub(crate) const TILED_ORDER: usize = 384;
 /// The columns of a strip, a multiple of those of a panel.
 const STRIP: usize = 4 * PANEL;
+
 /// As [`crate::hessenberg::reduce`] where `tau` is zero, with the same bits on any number of threads.
 pub(crate) fn reduce_tiled<T: Scalar>(
     a: &mut [T],
