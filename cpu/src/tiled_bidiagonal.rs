@@ -122,6 +122,7 @@ impl<T: Scalar> Reduction for Job<'_, '_, T> {
 
 impl<T: Scalar> Job<'_, '_, T> {
     /// Adds A·v from row `row` on to x, A's columns being those from column `row` on.
+    #[inline(always)]
     fn add_rest<S: Simd>(&self, row: usize, v: &[T], x: &mut [T]) {
         let (m, mut at) = (self.m, row);
         for strip in row / STRIP..self.strips.len() {

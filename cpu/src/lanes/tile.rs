@@ -10,6 +10,7 @@ use pulp::Simd;
 use super::MAX_LANES;
 use super::transpose::{Few, few, transpose};
 use super::vector::LaneReal;
+use crate::transposition::LINE;
 
 /// Memory for one matrix of each lane, in whole cache lines: a register that lies across two of them takes
 /// two accesses, and a line that another thread writes has to be fetched again.
@@ -20,15 +21,12 @@ pub(crate) struct Tile<R> {
 }
 
 impl<R: LaneReal> Tile<R> {
-    /// Bytes.
-    const CACHE_LINE: usize = 64;
-
     /// For `elements` numbers of type T in each of so many lanes.
     pub(crate) fn new<T: Scalar<Real = R>>(elements: usize, lanes: usize) -> Self {
-        let line = Self::CACHE_LINE / size_of::<R>();
+        let line = LINE / size_of::<R>();
         let numbers = (elements * parts::<T>() * lanes).next_multiple_of(line);
         let data = vec![R::ZERO; numbers + line];
-        let start = data.as_ptr().align_offset(Self::CACHE_LINE);
+        let start = data.as_ptr().align_offset(LINE);
         Self { data, start }
     }
 
