@@ -119,7 +119,7 @@ pub fn cholesky<T: Scalar>(
     l: InOut<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let few = few::pay(batch, n);
+    let few = few::pay(batch, n, few::largest_hermitian::<T>());
     let by_lanes = lanes::pay(batch, n, LANES_ORDER);
     let by_columns = rows::cholesky::pay::<T>(n);
     if !(few || by_lanes || by_columns) {
@@ -128,10 +128,14 @@ pub fn cholesky<T: Scalar>(
     let operands = (ItemsInOut::new("l", batch, &[n, n], l)?,);
     if few {
         few::each(batch, operands, |(l,)| {
-            if mean {
-                row_major::mean_with_adjoint(l, n);
-            }
-            let factored = factor_tiny(MatMut::from_row_major_slice_mut(l, n, n)).is_ok();
+            let factored = if n <= TINY || T::IS_COMPLEX {
+                if mean {
+                    row_major::mean_with_adjoint(l, n);
+                }
+                factor_tiny(MatMut::from_row_major_slice_mut(l, n, n)).is_ok()
+            } else {
+                few::factor_hermitian(l, n, mean)
+            };
             row_major::only_lower(l, n, 0, factored);
         });
         return Ok(());

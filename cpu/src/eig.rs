@@ -5,7 +5,9 @@
 //! imaginary part first, and has conjugate vectors.
 
 use faer::{Accum, Conj, MatMut, MatRef};
-use lapax_core::{Items, ItemsMut, Scalar as _, Serial, for_each, for_each_large, index_fits_i32};
+use lapax_core::{
+    Items, ItemsMut, Scalar as _, Serial, for_each, for_each_large, for_each_part, index_fits_i32,
+};
 use lapax_cpu_macros::per_scalar;
 use pulp::Arch;
 
@@ -142,23 +144,26 @@ fn by_rows<T: Scalar>(
     v: Option<&mut [T::Complex]>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let by_lanes = lanes::pay(batch, n, LANES_ORDER);
-    if n != 1 && !by_lanes {
+    if n != 1 && !lanes::pay(batch, n, LANES_ORDER) {
         return row_major::eig(geev, batch, n, a, w, v, threads);
     }
     let vectors = v.is_some();
     let a = Items::new("a", batch, &[n, n], a)?;
-    let w = ItemsMut::new("w", batch, &[n], w)?.into_data();
+    let w = ItemsMut::new("w", batch, &[n], w)?;
     let v = ItemsMut::new("v", batch, &[n, if vectors { n } else { 0 }], v.unwrap_or_default())?;
-    if !by_lanes {
-        let v = v.into_data();
-        for (i, (w, &a)) in w.iter_mut().zip(a.data()).enumerate() {
-            let (value, vector) = row_major::of_order_one(T::Complex::from_parts(a.re(), a.im()));
-            *w = value;
-            v.get_mut(i).into_iter().for_each(|v| *v = vector);
-        }
+    if n == 1 {
+        for_each_part(batch, 1, (a, w, v), row_major::OF_ORDER_ONE, threads, |(a, w, v), _| {
+            let v = v.into_data();
+            for (i, (w, a)) in w.into_data().iter_mut().zip(a.data()).enumerate() {
+                let complex = T::Complex::from_parts(a.re(), a.im());
+                let (value, vector) = row_major::of_order_one(complex);
+                *w = value;
+                v.get_mut(i).into_iter().for_each(|v| *v = vector);
+            }
+        });
         return Ok(());
     }
+    let w = w.into_data();
     let (mut parts, mut info) = (Parts::<T>::new(w.len()), vec![0; batch]);
     let imaginary = if T::IS_COMPLEX { 0 } else { n };
     let operands = (

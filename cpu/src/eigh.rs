@@ -6,7 +6,7 @@ use std::ops::Range;
 use faer::{MatMut, MatRef};
 use lapax_core::{
     Items, ItemsInOut, ItemsMut, Real, Scalar as _, Serial, for_each, for_each_large,
-    index_fits_i32,
+    for_each_part, index_fits_i32,
 };
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
@@ -128,13 +128,16 @@ pub fn eigh<T: Scalar<Real: Scalar>>(
     w: &mut [T::Real],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    if n == 1 && !in_lanes(Vectors::Wanted, batch, n) {
-        let InOut { src, dst } = ItemsInOut::new("v", batch, &[n, n], v)?.into_in_out();
-        let w = ItemsMut::new("w", batch, &[n], w)?.into_data();
-        for (i, (v, w)) in dst.iter_mut().zip(w).enumerate() {
-            let (value, vector) = row_major::of_order_one(src.map_or(*v, |a| a[i]));
-            (*w, *v) = (value.re(), vector);
-        }
+    if n == 1 {
+        let operands =
+            (ItemsInOut::new("v", batch, &[n, n], v)?, ItemsMut::new("w", batch, &[n], w)?);
+        for_each_part(batch, 1, operands, row_major::OF_ORDER_ONE, threads, |(v, w), _| {
+            let InOut { src, dst } = v.into_in_out();
+            for (i, (v, w)) in dst.iter_mut().zip(w.into_data()).enumerate() {
+                let (value, vector) = row_major::of_order_one(src.map_or(*v, |a| a[i]));
+                (*w, *v) = (value.re(), vector);
+            }
+        });
         return Ok(());
     }
     if n == 0 || !in_lanes(Vectors::Wanted, batch, n) {
@@ -163,12 +166,13 @@ pub fn eigvalsh<T: Scalar<Real: Scalar>>(
     w: &mut [T::Real],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    if n == 1 && !in_lanes(Vectors::None, batch, n) {
-        let a = Items::new("a", batch, &[n, n], a)?.data();
-        let w = ItemsMut::new("w", batch, &[n], w)?.into_data();
-        for (w, &a) in w.iter_mut().zip(a) {
-            *w = row_major::of_order_one(a).0.re();
-        }
+    if n == 1 {
+        let operands = (Items::new("a", batch, &[n, n], a)?, ItemsMut::new("w", batch, &[n], w)?);
+        for_each_part(batch, 1, operands, row_major::OF_ORDER_ONE, threads, |(a, w), _| {
+            for (w, &a) in w.into_data().iter_mut().zip(a.data()) {
+                *w = row_major::of_order_one(a).0.re();
+            }
+        });
         return Ok(());
     }
     if n == 0 || !in_lanes(Vectors::None, batch, n) {
@@ -344,7 +348,7 @@ struct VectorScratch<T: Scalar<Real: Scalar>> {
     z: Vec<T::Real>,
     /// A copy of T's diagonal, of what is beside it, and sums.
     t: Vec<T::Real>,
-    /// A copy of the reflectors.
+    /// A copy of the reflectors, where T's eigenvectors cannot become the matrix's in their place.
     q: Vec<T>,
     block: BlockScratch<T>,
     divide: Option<merge::Scratch<T::Real>>,
@@ -357,7 +361,7 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
         let vectors = || VectorScratch {
             z: vec![zero; n * n],
             t: vec![zero; 3 * n],
-            q: vec![T::ZERO; n * n],
+            q: vec![T::ZERO; if T::IS_COMPLEX { n * n } else { 0 }],
             block: if n <= SMALL {
                 BlockScratch::new(0, 0, 0)
             } else {
@@ -484,15 +488,35 @@ fn multiply_by_q<T: Scalar<Real: Scalar>>(
 ) {
     let VectorScratch { z, q, block, .. } = scratch;
     let n = tau.len() + 1;
-    q.copy_from_slice(a);
-    a.iter_mut().zip(&*z).for_each(|(a, &z)| *a = T::from_real(z));
-    let a = &mut a[part.start * n..part.end * n];
+    let wanted = part.start * n..part.end * n;
+    if T::IS_COMPLEX {
+        q.copy_from_slice(a);
+        a.iter_mut().zip(&*z).for_each(|(a, &z)| *a = T::from_real(z));
+        reflect(q, tau, &mut a[wanted], block, threads, arch);
+    } else {
+        let v = &mut bytemuck::cast_slice_mut(z)[wanted.clone()];
+        reflect(a, tau, v, block, threads, arch);
+        a[wanted].copy_from_slice(v);
+    }
+}
+
+/// V ← Q·V for some columns.
+fn reflect<T: Scalar>(
+    q: &[T],
+    tau: &[T],
+    v: &mut [T],
+    block: &mut BlockScratch<T>,
+    threads: Option<&dyn Threads>,
+    arch: Arch,
+) {
+    let n = tau.len() + 1;
     if n <= SMALL {
-        return arch.dispatch(ReflectColumns { q, tau, v: a });
+        return arch.dispatch(ReflectColumns { q, tau, v });
     }
     // The reflectors start below the diagonal.
     let q = MatRef::from_column_major_slice(q, n, n).submatrix(1, 0, n - 1, n - 1);
-    let mut v = MatMut::from_column_major_slice_mut(a, n, part.len()).subrows_mut(1, n - 1);
+    let columns = v.len() / n;
+    let mut v = MatMut::from_column_major_slice_mut(v, n, columns).subrows_mut(1, n - 1);
     let Some(threads) = threads else {
         for first in (0..n - 1).step_by(BLOCK).rev() {
             let width = BLOCK.min(n - 1 - first);

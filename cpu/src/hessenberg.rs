@@ -64,12 +64,16 @@ pub fn gehrd<T: Scalar>(
         return Ok(());
     }
     let (active, arch) = (low - 1..high, Arch::new());
+    // A column of one real number has no reflector.
+    let reduced = active.len() < 2 || active.len() == 2 && !T::IS_COMPLEX;
     let one = |a: &mut [T], tau: &mut [T], scratch: &mut Scratch<T>, threads: &dyn Threads| {
-        if a.iter().all(|x| x.is_finite()) {
-            reduce(a, n, active.clone(), tau, scratch, threads, arch);
-        } else {
+        if !a.iter().all(|x| x.is_finite()) {
             a.fill(nan());
             tau.fill(nan());
+        } else if reduced {
+            tau.fill(T::ZERO);
+        } else {
+            reduce(a, n, active.clone(), tau, scratch, threads, arch);
         }
     };
     if active.len() >= TILED_ORDER {
@@ -79,7 +83,8 @@ pub fn gehrd<T: Scalar>(
         });
         return Ok(());
     }
-    let (time, scratch) = (nanoseconds::<T>(products), || Scratch::new(n));
+    let scratch = || Scratch::new(if reduced { 0 } else { n });
+    let time = nanoseconds::<T>(products);
     for_each(batch, operands, time, threads, scratch, |scratch, (a, tau, info)| {
         one(a, tau, scratch, &Serial);
         info[0] = 0;

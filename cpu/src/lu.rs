@@ -81,7 +81,7 @@ pub fn getrf<T: Scalar>(
     );
     let products = m.saturating_mul(n).saturating_mul(k) / 3;
     let time = nanoseconds::<T>(products);
-    if few::pay(batch, m.max(n)) {
+    if few::pay(batch, m.max(n), few::NUMBERS) {
         few::each(batch, operands, |(a, ipiv, info)| {
             info[0] = lapack_info(few::factor(a, (m, n), Order::Column, ipiv, 1));
         });
@@ -158,14 +158,26 @@ pub fn lu<T: Scalar>(
     let products = m.saturating_mul(n).saturating_mul(k) / 3;
     let time = nanoseconds::<T>(products);
     let (order, output) = (Order::Row, Output::Permutation);
-    if k > 0 && few::pay(batch, m.max(n)) {
+    if k > 0 && few::pay(batch, m.max(n), few::largest_factored::<T>()) {
         few::each(batch, operands, |(a, pivots, permutation)| {
-            few::factor(a, (m, n), order, pivots, 0);
+            few::factor_rows(a, (m, n), pivots);
             permute(pivots, permutation);
         });
     } else if k > 0 && lanes::pay(batch, m.max(n), LANES_ORDER) {
         let kernel = lanes::lu::Factor { m, n, order, output };
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+    } else if k > 0 && !T::IS_COMPLEX && m.max(n) <= few::largest_factored::<T>() {
+        for_each(
+            batch,
+            operands,
+            time,
+            threads,
+            || (),
+            |(), (a, pivots, permutation)| {
+                few::factor_rows(a, (m, n), pivots);
+                permute(pivots, permutation);
+            },
+        );
     } else if k > 0 && rows::pay::<T>(m.max(n)) {
         let kernel = rows::lu::Factor { m, n, order, output };
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
@@ -200,7 +212,8 @@ pub fn lu_solve<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let (few, by_rows) = (few::pay(batch, n.max(nrhs)), triangular::by_rows::<T>(n, nrhs));
+    let few = few::pay(batch, n.max(nrhs), few::largest_system::<T>(nrhs, Order::Row));
+    let by_rows = triangular::by_rows::<T>(n, nrhs);
     let pay = few || by_rows || nrhs == 1 || lanes::pay(batch, n, triangular::LANES_ORDER);
     if n == 0 || nrhs == 0 || !pay {
         return row_major::lu_solve(trsm, trans, batch, n, nrhs, lu, permutation, b, x, threads);

@@ -120,6 +120,21 @@ pub fn qr<T: Scalar>(
     );
     let products = m.saturating_mul(n + c).saturating_mul(k);
     let time = nanoseconds::<T>(products);
+    if m == 1 && !T::IS_COMPLEX {
+        // A column of one real number has no reflector.
+        for_each(
+            batch,
+            operands,
+            time,
+            threads,
+            || (),
+            |(), (a, q, r)| {
+                q.fill(T::ONE);
+                r.copy_from_slice(a);
+            },
+        );
+        return Ok(());
+    }
     if by_lanes {
         let kernel = lanes::explicit_qr::Decompose { m, n, c };
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);

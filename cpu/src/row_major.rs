@@ -414,6 +414,9 @@ pub(crate) fn of_order_one<T: lapax_core::Scalar>(a: T) -> (T, T) {
     if a.is_finite() { (a, T::ONE) } else { (nan(), nan()) }
 }
 
+/// Nanoseconds that a matrix of order one takes.
+pub(crate) const OF_ORDER_ONE: usize = 2;
+
 /// [`crate::eigh::eigh`].
 pub(crate) fn eigh<T: Scalar>(
     syevd: Syevd<T>,

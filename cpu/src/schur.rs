@@ -5,7 +5,8 @@
 //! diagonal element ± i·√|b|·√|c|.
 
 use lapax_core::{
-    ItemsInOut, ItemsMut, Real as _, Scalar as _, Serial, for_each, for_each_large, index_fits_i32,
+    ItemsInOut, ItemsMut, Real as _, Scalar as _, Serial, for_each, for_each_large, for_each_part,
+    index_fits_i32,
 };
 use lapax_cpu_macros::per_scalar;
 use pulp::Arch;
@@ -147,16 +148,18 @@ pub fn schur<T: Scalar>(
     z: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let by_lanes = lanes::pay(batch, n, LANES_ORDER);
-    if n == 1 && !by_lanes {
-        let InOut { src, dst } = ItemsInOut::new("t", batch, &[n, n], t)?.into_in_out();
-        let z = ItemsMut::new("z", batch, &[n, n], z)?.into_data();
-        for (i, (t, z)) in dst.iter_mut().zip(z).enumerate() {
-            (*t, *z) = row_major::of_order_one(src.map_or(*t, |a| a[i]));
-        }
+    if n == 1 {
+        let operands =
+            (ItemsInOut::new("t", batch, &[n, n], t)?, ItemsMut::new("z", batch, &[n, n], z)?);
+        for_each_part(batch, 1, operands, row_major::OF_ORDER_ONE, threads, |(t, z), _| {
+            let InOut { src, dst } = t.into_in_out();
+            for (i, (t, z)) in dst.iter_mut().zip(z.into_data()).enumerate() {
+                (*t, *z) = row_major::of_order_one(src.map_or(*t, |a| a[i]));
+            }
+        });
         return Ok(());
     }
-    if !by_lanes {
+    if !lanes::pay(batch, n, LANES_ORDER) {
         return row_major::schur(gees, batch, n, t, z, threads);
     }
     let t = ItemsInOut::new("t", batch, &[n, n], t)?;

@@ -5,7 +5,7 @@ use lapax_cpu_macros::per_scalar;
 
 use crate::few;
 use crate::inverse::invert;
-use crate::lanes::{self, MAX_LANES, for_each_group};
+use crate::lanes::{self, MAX_LANES, Order, for_each_group};
 use crate::lu::{self, LANES_ORDER, TILED_ORDER};
 use crate::outcome::Outcome;
 use crate::row_major::Getrf;
@@ -61,7 +61,7 @@ pub fn solve<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let few = few::pay(batch, n.max(nrhs));
+    let few = few::pay(batch, n.max(nrhs), few::largest_system::<T>(nrhs, Order::Row));
     let pay = few || nrhs <= LANES_SIDES && lanes::pay(batch, n, LANES_ORDER);
     if n == 0 || nrhs == 0 || !pay {
         return by_factors(Routines::own(), batch, (n, nrhs), a, Some(b), x, threads);
@@ -97,7 +97,7 @@ pub fn inv<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let few = few::pay(batch, n);
+    let few = few::pay(batch, n, few::largest_system::<T>(n, Order::Row));
     if !(few || lanes::pay(batch, n, LANES_ORDER)) {
         return by_factors(Routines::own(), batch, (n, n), a, None, x, threads);
     }

@@ -78,7 +78,7 @@ pub fn trsm<T: Scalar>(
     let time = nanoseconds::<T>(products);
     let (a_order, b_order) = (order(transpose), order(side == Side::Right));
     let system = System { uplo, diag, conj };
-    if few::pay(batch, q.max(nrhs)) {
+    if few::pay(batch, q.max(nrhs), few::largest_system::<T>(nrhs, b_order)) {
         few::each(batch, operands, |(a, b)| {
             few::substitute(system, (q, nrhs), (a, a_order), (b, b_order));
         });

@@ -26,13 +26,14 @@ def attributes(name: str, avals: Sequence[Any], params: Mapping[str, Any]) -> At
     return _ATTRIBUTES[name](avals, params) if static else None
 
 
-def in_place(avals: Sequence[Any]) -> bool:
+def in_place(name: str, avals: Sequence[Any]) -> bool:
     """Whether a result is to lie where its operand does, for operands of static shapes.
 
     Else XLA allocates it, which takes memory; but an operand that is needed elsewhere, as every
-    argument of a program is, XLA copies before a call in place.
+    argument of a program is, XLA copies before a call in place. That of `eigh` is no argument:
+    JAX makes it, the mean of a matrix and its adjoint, unless it is told not to.
     """
-    return any(size > _SMALL for aval in avals for size in aval.shape[-2:])
+    return name == "eigh" or any(size > _SMALL for aval in avals for size in aval.shape[-2:])
 
 
 def _always(_: Sequence[Any], __: Mapping[str, Any]) -> Attributes:

@@ -75,7 +75,7 @@ def _by_rows(
 ) -> Sequence[Any]:
     kept = functools.partial(instead, ctx, *operands, **params)
     attributes = _row_major.attributes(op, ctx.avals_in, params)
-    in_place = attributes is not None and _row_major.in_place(ctx.avals_in)
+    in_place = attributes is not None and _row_major.in_place(op, ctx.avals_in)
     return _call(op, kept, ctx, operands, attributes, in_place)
 
 

@@ -85,6 +85,22 @@ def test_a_program_is_warm_before_it_is_timed(monkeypatch, call, bursts):
     assert len(calls) == pytest.approx(2 * bursts, abs=2)
 
 
+@pytest.mark.parametrize(("noise", "turns"), [(0.0, 10), (0.3, 60)])
+def test_uncertain_medians_get_more_turns(monkeypatch, noise, turns):
+    now, calls = [0.0], []
+
+    def warm(program):
+        now[0] += 1.0
+        calls.append(program)
+        return 1.0 + noise * (len(calls) % 3)
+
+    monkeypatch.setattr(measure, "come_to_rest", lambda: None)
+    monkeypatch.setattr(measure, "_warm", warm)
+    monkeypatch.setattr(measure.time, "perf_counter", lambda: now[0])
+    (times,) = measure.take_turns(["a"], 10.0)
+    assert len(times) == pytest.approx(turns, abs=1)
+
+
 def test_a_quick_plan_is_a_part_of_the_full_one():
     def keys(planned):
         return {dataclasses.astuple(job.row)[:8] for job in planned}

@@ -244,6 +244,10 @@ fn pack_few<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     tile: &mut [<T::Real as LaneReal>::Reg<S>],
 ) -> bool {
     match shape.reals::<T>() {
+        1 => {
+            tile[0] = T::Real::register::<S>(a);
+            true
+        }
         2 => pack_known::<S, T, 2>(simd, a, shape, tile),
         3 => pack_known::<S, T, 3>(simd, a, shape, tile),
         4 => pack_known::<S, T, 4>(simd, a, shape, tile),
@@ -280,6 +284,10 @@ fn unpack_few<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     a: &mut [T::Real],
 ) -> bool {
     match shape.reals::<T>() {
+        1 => {
+            write::<S, _>(tile[0], a);
+            true
+        }
         2 => unpack_known::<S, T, 2>(simd, tile, shape, a),
         3 => unpack_known::<S, T, 3>(simd, tile, shape, a),
         4 => unpack_known::<S, T, 4>(simd, tile, shape, a),

@@ -142,6 +142,18 @@ impl<R: LaneReal> LaneNumbers<R> {
         Self(numbers)
     }
 
+    /// That of one.
+    #[inline(always)]
+    pub(crate) fn get(&self, lane: usize) -> R {
+        self.0[lane]
+    }
+
+    /// Those of all.
+    #[inline(always)]
+    pub(crate) fn vector<S: Simd>(&self, simd: S) -> Vector<S, R> {
+        <Vector<S, R> as Lane<S>>::read(simd, &self.0)
+    }
+
     /// `x` behind lane `lane`, `head` in it, and `above` before it.
     #[inline(always)]
     pub(crate) fn behind<S: Simd, T: Scalar<Real = R>>(
@@ -151,8 +163,8 @@ impl<R: LaneReal> LaneNumbers<R> {
         x: T::Lane<S>,
         [head, above]: [T::Lane<S>; 2],
     ) -> T::Lane<S> {
-        let lanes = <Vector<S, R> as Lane<S>>::read(simd, &self.0);
-        let lane = Vector::<S, R>::splat(simd, self.0[lane]);
+        let lanes = self.vector::<S>(simd);
+        let lane = Vector::<S, R>::splat(simd, self.get(lane));
         let x = T::Lane::<S>::choose(lane.less(lanes), x, head);
         T::Lane::<S>::choose(lanes.less(lane), above, x)
     }
@@ -165,9 +177,7 @@ pub(crate) fn read<S: Simd, T: Scalar>(simd: S, line: &[T], from: usize) -> T::L
     if from + lanes <= line.len() {
         return T::Lane::<S>::read(simd, &line[from..from + lanes]);
     }
-    let mut numbers = [T::ZERO; MAX_LANES];
-    numbers[..line.len() - from].copy_from_slice(&line[from..]);
-    T::Lane::<S>::read(simd, &numbers[..lanes])
+    T::Lane::<S>::read_part(simd, &line[from..])
 }
 
 /// Writes a register to a line that may be shorter.
@@ -177,9 +187,7 @@ pub(crate) fn write<S: Simd, T: Scalar>(x: T::Lane<S>, to: &mut [T]) {
     if to.len() >= lanes {
         return x.write(&mut to[..lanes]);
     }
-    let mut numbers = [T::ZERO; MAX_LANES];
-    x.write(&mut numbers);
-    to.copy_from_slice(&numbers[..to.len()]);
+    x.write_part(to);
 }
 
 /// Transposes a square of real or complex numbers.

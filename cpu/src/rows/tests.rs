@@ -2,16 +2,32 @@
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 #![allow(clippy::cast_precision_loss, reason = "sizes here are small")]
 
+use faer::Conj;
 use lapax_core::{InOut, Items, ItemsInOut, ItemsMut};
 
 use super::LANES;
+use crate::few;
 use crate::lanes::lu::Output;
 use crate::lanes::tests::{Level, close, random};
 use crate::lanes::{self, Order};
+use crate::row_major;
 use crate::tiled_tests::apply_both_sides;
+use crate::triangular::System;
 use crate::{Diag, Real, Scalar, Trans, Uplo};
 
-for_each_scalar!(lu, systems, one_right_hand_side, lu_systems, inverses, cholesky, qr, hessenberg);
+for_each_scalar!(
+    lu,
+    few_factors,
+    systems,
+    few_systems,
+    one_right_hand_side,
+    lu_systems,
+    inverses,
+    cholesky,
+    few_hermitian,
+    qr,
+    hessenberg
+);
 
 /// Whole registers and ragged ones, tall and wide, up to the largest.
 const ORDERS: [(usize, usize); 9] =
@@ -96,6 +112,35 @@ fn lu<T: Scalar>() {
     }
 }
 
+fn few_factors<T: Scalar>() {
+    let sizes =
+        [(9, 9), (16, 16), (17, 17), (24, 24), (32, 32), (9, 30), (32, 10), (30, 9), (1, 20)];
+    for ((m, n), level) in
+        sizes.into_iter().flat_map(|size| Level::available().into_iter().map(move |l| (size, l)))
+    {
+        let (k, size) = (m.min(n), m * n);
+        let a = matrices::<T>(m, n, Order::Row);
+        let batch = a.len() / size;
+        let mut expected = (vec![T::ONE; a.len()], vec![7; k * batch], vec![7; m * batch]);
+        let lu = InOut { src: Some(&a[..]), dst: &mut expected.0[..] };
+        let operands = (
+            ItemsInOut::new("a", batch, &[m, n], lu).unwrap(),
+            ItemsMut::new("pivots", batch, &[k], &mut expected.1).unwrap(),
+            ItemsMut::new("permutation", batch, &[m], &mut expected.2).unwrap(),
+        );
+        let (order, output) = (Order::Row, Output::Permutation);
+        level.run::<T, _>(batch, operands, &lanes::lu::Factor { m, n, order, output });
+        for (i, a) in a.chunks_exact(size).enumerate() {
+            let what = format!("{m}x{n}, matrix {i}, {level:?}");
+            let (mut found, mut pivots) = (a.to_vec(), vec![7; k]);
+            let (a, pivots) = (&mut found[..], &mut pivots[..]);
+            level.dispatch(few::FactorRows::<_, { few::LARGE }> { a, n, pivots });
+            assert_eq!(pivots, &expected.1[i * k..(i + 1) * k], "{what}");
+            alike(&found, &expected.0[i * size..(i + 1) * size], 10 * m.max(n), &what);
+        }
+    }
+}
+
 /// Well-conditioned triangles, one with a tiny and one with a zero diagonal.
 fn triangles<T: Scalar>(n: usize, batch: usize) -> Vec<T> {
     let mut a = random::<T>(n * n * batch);
@@ -108,6 +153,45 @@ fn triangles<T: Scalar>(n: usize, batch: usize) -> Vec<T> {
     a[n * n..n * n * 2].iter_mut().for_each(|x| *x = x.scale(T::Real::SAFE_MIN));
     a[2 * n * n + (n / 2) * (n + 1)] = T::ZERO;
     a
+}
+
+fn few_systems<T: Scalar>() {
+    for (n, nrhs) in [(1, 8), (9, 9), (16, 16), (17, 20), (32, 32), (24, 13)] {
+        let (a, b) = (triangles::<T>(n, 3), random::<T>(n * nrhs));
+        for (case, level) in
+            (0..16).flat_map(|case| Level::available().into_iter().map(move |l| (case, l)))
+        {
+            let uplo = if case & 1 == 0 { Uplo::Lower } else { Uplo::Upper };
+            let diag = if case & 2 == 0 { Diag::Unit } else { Diag::NonUnit };
+            let conj = case & 4 != 0;
+            let a_order = if case & 8 == 0 { Order::Row } else { Order::Column };
+            // The last one has a zero on its diagonal.
+            for (i, a) in a.chunks_exact(n * n).enumerate() {
+                let what = format!("{n} {nrhs} {uplo:?} {diag:?} {conj} {a_order:?} {i} {level:?}");
+                let (mut found, mut expected) = (b.clone(), b.clone());
+                let x = InOut { src: None, dst: &mut expected[..] };
+                let operands = (
+                    Items::new("a", 1, &[n, n], a).unwrap(),
+                    ItemsInOut::new("b", 1, &[n, nrhs], x).unwrap(),
+                );
+                let b_order = Order::Row;
+                let one = lanes::triangular::Solve { uplo, diag, conj, n, nrhs, a_order, b_order };
+                level.run::<T, _>(1, operands, &one);
+                let conj = if conj { Conj::Yes } else { Conj::No };
+                let system = System { uplo, diag, conj };
+                let b = &mut found[..];
+                level.dispatch(few::SubstituteRows::<_, { few::ORDER }> {
+                    system,
+                    n,
+                    nrhs,
+                    a,
+                    a_order,
+                    b,
+                });
+                alike(&found, &expected, 10 * n, &what);
+            }
+        }
+    }
 }
 
 fn systems<T: Scalar>() {
@@ -268,6 +352,36 @@ fn inverses<T: Scalar>() {
 }
 
 /// Some matrices are not positive definite; one has a NaN.
+fn few_hermitian<T: Scalar>() {
+    for n in [1, 8, 9, 15, 16, 17, 24, 31, 32] {
+        let mut a = random::<T>(n * n);
+        for i in 0..n {
+            a[i * (n + 1)] = T::from_real(T::Real::from_f64(2.0 * n as f64));
+        }
+        let mut indefinite = a.clone();
+        indefinite[n * n - 1] = T::from_real(T::Real::from_f64(-1.0));
+        for (mean, level) in [false, true]
+            .into_iter()
+            .flat_map(|mean| Level::available().into_iter().map(move |level| (mean, level)))
+        {
+            let factor = |a: &[T]| {
+                let mut l = a.to_vec();
+                let a = &mut l[..];
+                let factor = few::FactorHermitian::<_, { few::LARGE }> { a, n, mean };
+                let found = level.dispatch(factor);
+                row_major::only_lower(&mut l, n, 0, found);
+                l
+            };
+            let mut expected = a.clone();
+            let l = InOut { src: None, dst: &mut expected[..] };
+            let operands = (ItemsInOut::new("l", 1, &[n, n], l).unwrap(),);
+            level.run::<T, _>(1, operands, &lanes::cholesky::FactorRows { mean, n });
+            close(&factor(&a), &expected, n, &format!("{n}, mean {mean}, {level:?}"));
+            assert!(factor(&indefinite)[n * n - 1].is_nan(), "{n}, mean {mean}, {level:?}");
+        }
+    }
+}
+
 fn cholesky<T: Scalar>() {
     let batch = 4;
     for n in [9, 16, 17, 33, 64, 65, 100] {
