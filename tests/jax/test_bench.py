@@ -85,6 +85,15 @@ def test_a_program_is_warm_before_it_is_timed(monkeypatch, call, bursts):
     assert len(calls) == pytest.approx(2 * bursts, abs=2)
 
 
+def test_a_row_that_lapax_has_no_part_in_is_not_timed():
+    (det,) = (function for function in FUNCTIONS if function.name == "det")
+    rows = [measure.measured(plan.FunctionJob(det, "f32", Size(n, n, (2,))), 0.01) for n in (2, 4)]
+    assert rows[0].skipped
+    assert math.isnan(rows[0].ours)
+    assert not rows[1].skipped
+    assert rows[1].ours > 0
+
+
 @pytest.mark.parametrize(("noise", "turns"), [(0.0, 10), (0.3, 60)])
 def test_uncertain_medians_get_more_turns(monkeypatch, noise, turns):
     now, calls = [0.0], []

@@ -49,6 +49,8 @@ def measured(
     """
     keep_freed_memory()
     row, prepared = job.row, job.prepare()
+    if prepared.idle:
+        return dataclasses.replace(row, skipped="lapax has no part in it")
     sides = [prepared.ours] if prepared.theirs is None else [prepared.ours, prepared.theirs]
     answers = [side.answer() for side in sides]
     residuals = [prepared.check(answer) for answer in answers]
@@ -108,8 +110,8 @@ def keep_freed_memory() -> None:
 def take_turns(programs: Sequence[Program], seconds: float) -> list[list[float]]:
     """Times of each program: A, B, C, then B, C, A, … for about `seconds`.
 
-    Longer where their medians are not certain yet, whichever of them is the larger one: calls of 10 us
-    had ratios from 0.75 to 1.3 by five turns, where twenty show 1.0.
+    Longer where their medians are not certain yet, whichever of them is the larger one: calls of
+    10 us had ratios from 0.75 to 1.3 by five turns, where twenty show 1.0.
 
     Each turn starts when the threads of the one before are at rest, and runs untimed at first, so
     that no program pays for what another left in the caches, or for a core that has to wake up.
