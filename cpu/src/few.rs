@@ -1,5 +1,5 @@
-//! LU factorisation and triangular solves of a few small matrices, with nothing prepared and next to nothing
-//! allocated.
+//! LU and Cholesky factorisation and triangular solves of a few small matrices, and LU of many real ones, with nothing
+//! prepared and next to nothing allocated.
 //!
 //! A call for one matrix comes after much other code, so that what it costs is above all the code it
 //! has to fetch, and what it has to wait for. What is here is short, and takes memory as it lies: number by
@@ -51,7 +51,7 @@ pub(crate) fn pay(batch: usize, order: usize, limit: usize) -> bool {
     (1..=limit).contains(&order) && !lanes::pay(batch, order, limit)
 }
 
-/// The largest order of a matrix that lies by rows and that [`factor`] pays for.
+/// The largest order of a matrix that lies by rows and that [`factor_rows`] pays for.
 pub(crate) fn largest_factored<T: Scalar>() -> usize {
     if T::IS_COMPLEX { COMPLEX_ORDER } else { ORDER }
 }
