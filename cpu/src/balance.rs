@@ -8,8 +8,10 @@
 use std::ops::Range;
 
 use lapax_core::{Real as _, Scalar as _};
+use smallvec::smallvec;
 
 use crate::Scalar;
+use crate::scalar::ShortRow;
 
 /// What was done to a matrix.
 #[derive(Clone, Debug)]
@@ -17,15 +19,15 @@ pub(crate) struct Balance<T: Scalar> {
     /// Outside of these rows and columns the matrix is upper triangular.
     pub(crate) active: Range<usize>,
     /// With which row and column each one outside was swapped.
-    swaps: Vec<usize>,
+    swaps: ShortRow<usize>,
     /// The scaling; one outside.
-    scale: Vec<T::Real>,
+    scale: ShortRow<T::Real>,
 }
 
 impl<T: Scalar> Balance<T> {
     /// For matrices of order n.
     pub(crate) fn new(n: usize) -> Self {
-        Self { active: 0..n, swaps: vec![0; n], scale: vec![T::Real::ONE; n] }
+        Self { active: 0..n, swaps: smallvec![0; n], scale: smallvec![T::Real::ONE; n] }
     }
 
     /// Without a permutation, with a scaling from elsewhere.

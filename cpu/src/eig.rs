@@ -16,7 +16,7 @@ use crate::eigenvectors::{Which, eigenvectors, width};
 use crate::lanes::eig::{Finish, Form, Results};
 use crate::lanes::{self, Order, for_each_group};
 use crate::row_major::{self, Parts};
-use crate::scalar::{is_single, nan, narrow, widen};
+use crate::scalar::{Short, ShortRow, is_single, nan, narrow, widen, zeros};
 use crate::schur::{self, Eigenvalues, LANES_ORDER, cost, eigenvalues, lanes_cost, schur_form};
 use crate::tiled_hessenberg::TILED_ORDER;
 use crate::transposition::transposed;
@@ -185,11 +185,11 @@ fn by_rows<T: Scalar>(
 /// Decomposes in double precision: what is single, and what lanes do.
 struct Double<T: Scalar> {
     scratch: Scratch<T::Double>,
-    a: Vec<T::Double>,
+    a: Short<T::Double>,
     /// The eigenvalues.
-    w: [Vec<T::Double>; 2],
+    w: [ShortRow<T::Double>; 2],
     /// Left and right eigenvectors, and which are asked for.
-    vectors: [Vec<<T::Double as lapax_core::Scalar>::Complex>; 2],
+    vectors: [Short<<T::Double as lapax_core::Scalar>::Complex>; 2],
     wanted: [bool; 2],
     /// Of the matrices and of the vectors that are asked for.
     order: Order,
@@ -201,10 +201,9 @@ impl<T: Scalar> Double<T> {
     fn new(n: usize, imaginary: usize, wanted: [bool; 2], order: Order, arch: Arch) -> Self {
         Self {
             scratch: Scratch::new(n, wanted.contains(&true)),
-            a: vec![T::Double::ZERO; n * n],
-            w: [n, imaginary].map(|len| vec![T::Double::ZERO; len]),
-            vectors: wanted
-                .map(|wanted| vec![lapax_core::Scalar::ZERO; if wanted { n * n } else { 0 }]),
+            a: zeros(n * n),
+            w: [n, imaginary].map(zeros),
+            vectors: wanted.map(|wanted| zeros(if wanted { n * n } else { 0 })),
             wanted,
             order,
             arch,
@@ -293,28 +292,28 @@ fn decompose<T: Scalar>(
 struct Scratch<T: Scalar> {
     schur: schur::Scratch<T>,
     /// The matrix, and T.
-    t: Vec<T>,
-    z: Vec<T>,
+    t: Short<T>,
+    z: Short<T>,
     substitution: Substitution<T>,
 }
 
 /// What vectors are computed in: the eigenvectors of T, and their products with Z.
 struct Substitution<T: Scalar> {
-    x: Vec<T>,
-    product: Vec<T>,
-    sizes: Vec<T::Real>,
+    x: Short<T>,
+    product: Short<T>,
+    sizes: ShortRow<T::Real>,
 }
 
 impl<T: Scalar> Scratch<T> {
     /// For matrices of order n, with vectors or without.
     fn new(n: usize, vectors: bool) -> Self {
-        let zeros = || vec![T::ZERO; if vectors { n * n } else { 0 }];
-        let sizes = vec![T::Real::ZERO; n];
+        let square = || zeros(if vectors { n * n } else { 0 });
+        let sizes = zeros(if vectors { n } else { 0 });
         Self {
             schur: schur::Scratch::new(n),
-            t: vec![T::ZERO; n * n],
-            z: zeros(),
-            substitution: Substitution { x: zeros(), product: zeros(), sizes },
+            t: zeros(n * n),
+            z: square(),
+            substitution: Substitution { x: square(), product: square(), sizes },
         }
     }
 }

@@ -10,6 +10,7 @@ use lapax_core::{
 };
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
+use smallvec::smallvec;
 
 use crate::columns::reflect_columns;
 use crate::householder::{BlockScratch, Factor};
@@ -20,7 +21,7 @@ use crate::normal_range::{largest_part, power_near_reciprocal};
 use crate::root_free_ql;
 use crate::rotations::{Rotation, set_identity};
 use crate::row_major;
-use crate::scalar::nanoseconds;
+use crate::scalar::{Short, ShortRow, nanoseconds, zeros};
 use crate::tiled_qr::{multiply_strips, wide_strips};
 use crate::tiled_tridiagonal::{TILED_ORDER, tridiagonalize_tiled};
 use crate::trial::is_eigensystem;
@@ -322,12 +323,12 @@ impl Small {
 struct Scratch<T: Scalar<Real: Scalar>> {
     /// Which of the eigenvectors are wanted, by the order of the values.
     part: Range<usize>,
-    e: Vec<T::Real>,
-    tau: Vec<T>,
+    e: ShortRow<T::Real>,
+    tau: ShortRow<T>,
     reduction: Reduction<T>,
     /// A copy of T's diagonal, and the squares of what is beside it, where no vectors are wanted.
-    squares: Vec<T::Real>,
-    rotations: Vec<Rotation<T::Real>>,
+    squares: ShortRow<T::Real>,
+    rotations: ShortRow<Rotation<T::Real>>,
     /// Steps per eigenvalue after which an iteration is given up.
     steps: usize,
     vectors: Option<VectorScratch<T>>,
@@ -345,9 +346,9 @@ enum Reduction<T> {
 /// What eigenvectors take besides.
 struct VectorScratch<T: Scalar<Real: Scalar>> {
     /// The eigenvectors of T.
-    z: Vec<T::Real>,
+    z: Short<T::Real>,
     /// A copy of T's diagonal, of what is beside it, and sums.
-    t: Vec<T::Real>,
+    t: Short<T::Real>,
     /// A copy of the reflectors, where T's eigenvectors cannot become the matrix's in their place.
     q: Vec<T>,
     block: BlockScratch<T>,
@@ -359,8 +360,8 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
     fn new(job: Vectors, n: usize) -> Self {
         let zero = T::Real::ZERO;
         let vectors = || VectorScratch {
-            z: vec![zero; n * n],
-            t: vec![zero; 3 * n],
+            z: zeros(n * n),
+            t: zeros(3 * n),
             q: vec![T::ZERO; if T::IS_COMPLEX { n * n } else { 0 }],
             block: if n <= SMALL {
                 BlockScratch::new(0, 0, 0)
@@ -371,15 +372,15 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
         };
         Self {
             part: 0..n,
-            e: vec![zero; n.saturating_sub(1)],
-            tau: vec![T::ZERO; n.saturating_sub(1)],
+            e: zeros(n.saturating_sub(1)),
+            tau: zeros(n.saturating_sub(1)),
             reduction: if job == Vectors::None && n >= EIGENVALUES_ORDER {
                 Reduction::Band(two_stage::Hermitian::new(n))
             } else {
                 Reduction::Columns(tridiagonalize::Scratch::new(n))
             },
-            squares: vec![zero; if job == Vectors::None { (2 * n).saturating_sub(1) } else { 0 }],
-            rotations: vec![Rotation { c: zero, s: zero }; n],
+            squares: zeros(if job == Vectors::None { (2 * n).saturating_sub(1) } else { 0 }),
+            rotations: smallvec![Rotation { c: zero, s: zero }; n],
             steps: STEPS,
             vectors: (job == Vectors::Wanted).then(vectors),
         }

@@ -240,14 +240,15 @@ fn eliminate<S: Simd, T: Scalar>(simd: S, block: &mut [T], pitch: usize, pivots:
         let divisor = Divisor::new(pivot);
         divisor.divide(l);
         // No number of L is larger than about one then.
-        let finite = matches!(divisor, Divisor::Reciprocal(_));
-        if let Divisor::Reciprocal(reciprocal) = divisor {
+        let finite = if let Divisor::Reciprocal(reciprocal) = divisor {
             reciprocals[j] = reciprocal;
+            true
         } else {
             for (l, row) in l.iter().zip(below.chunks_exact_mut(pitch)) {
                 row[j] = *l;
             }
-        }
+            false
+        };
         let strip = j / lanes * lanes;
         let this = Vector::<S, T::Real>::splat(simd, lane_numbers.get(j - strip));
         let behind = this.less(numbers);

@@ -16,10 +16,11 @@ use crate::hessenberg_columns::{FormQ, Reduce};
 use crate::householder::{BlockScratch, Factor, dot, reflector};
 use crate::lanes::{self, for_each_group};
 use crate::rows;
-use crate::scalar::{nan, nanoseconds};
+use crate::scalar::{self, ShortRow, nan, nanoseconds};
 use crate::simd::sub_scaled;
 use crate::tiled_hessenberg::{TILED_ORDER, reduce_tiled};
 use crate::tiled_qr::generate_tiled;
+use crate::transposition::transposed;
 use crate::{Error, InOut, Scalar, Threads};
 
 /// The number of columns that are reduced between two updates of the rest.
@@ -92,6 +93,78 @@ pub fn gehrd<T: Scalar>(
     Ok(())
 }
 
+/// H and Q of each row-major n × n matrix of a batch, H in place of A, as [`gehrd`] has them: MATLAB's `hess`.
+///
+/// H has zeros below its first subdiagonal, and Q those of the identity in its first row and column. The rest of
+/// both is NaN where the matrix has an element that is not finite.
+///
+/// # Errors
+/// Where a slice has another length than the dimensions say.
+#[per_scalar]
+pub fn hess<T: Scalar>(
+    batch: usize,
+    n: usize,
+    h: InOut<'_, T>,
+    q: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let operands =
+        (ItemsInOut::new("h", batch, &[n, n], h)?, ItemsMut::new("q", batch, &[n, n], q)?);
+    if n == 0 {
+        return Ok(());
+    }
+    // A reduction takes 10/3·n³ operations, Q 4/3·n³.
+    let products = n.saturating_mul(n).saturating_mul(n).saturating_mul(3);
+    if lanes::pay(batch, n, LANES_ORDER) {
+        let kernel = lanes::hessenberg::Whole { n };
+        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        return Ok(());
+    }
+    let arch = Arch::new();
+    let scratch = || (scalar::zeros(n.saturating_sub(1)), Scratch::new(n));
+    type Reuse<T> = (ShortRow<T>, Scratch<T>);
+    let one = |(h, q): (&mut [T], &mut [T]), scratch: &mut Reuse<T>, threads: &dyn Threads| {
+        let (tau, scratch) = scratch;
+        if h.iter().all(|x| x.is_finite()) {
+            transposed(h, n);
+            reduce(h, n, 0..n, tau, scratch, threads, arch);
+            form_q(h, n, 0..n, tau, q, scratch, threads, arch);
+            transposed(h, n);
+            transposed(q, n);
+        } else {
+            not_finite(h, q, n);
+        }
+        only_hessenberg(h, n);
+    };
+    if n >= TILED_ORDER {
+        for_each_large(batch, operands, threads, |item, threads| {
+            one(item, &mut scratch(), threads);
+        });
+    } else {
+        let time = nanoseconds::<T>(products);
+        for_each(batch, operands, time, threads, scratch, |scratch, item| {
+            one(item, scratch, &Serial);
+        });
+    }
+    Ok(())
+}
+
+/// H and Q of a matrix of order n > 0 that is not finite, by rows.
+pub(crate) fn not_finite<T: Scalar>(h: &mut [T], q: &mut [T], n: usize) {
+    h.fill(nan());
+    q.fill(nan());
+    q[..n].fill(T::ZERO);
+    q.iter_mut().step_by(n).for_each(|x| *x = T::ZERO);
+    q[0] = T::ONE;
+}
+
+/// Zeros below the first subdiagonal of a row-major matrix.
+pub(crate) fn only_hessenberg<T: Scalar>(h: &mut [T], n: usize) {
+    for (i, row) in h.chunks_exact_mut(n).enumerate() {
+        row[..i.saturating_sub(1)].fill(T::ZERO);
+    }
+}
+
 /// Checks that rows and columns low..=high, counted from 1, are a range of an n × n matrix.
 pub(crate) fn active_range(n: usize, low: usize, high: usize) -> Result<(), Error> {
     let order = |larger, larger_value, smaller, smaller_value| {
@@ -110,7 +183,7 @@ pub(crate) struct Scratch<T: Scalar> {
     /// The reflectors of a panel, with their ones and zeros: n × [`PANEL`].
     v: Vec<T>,
     /// A·V·T: n × [`PANEL`].
-    y: Vec<T>,
+    y: ShortRow<T>,
     /// The triangular factor of a panel: [`PANEL`] × [`PANEL`].
     t: Vec<T>,
     /// What a product with a panel passes through.
@@ -126,8 +199,8 @@ impl<T: Scalar> Scratch<T> {
         let zeros = |length| vec![T::ZERO; length];
         let width = if n <= UNBLOCKED { 0 } else { PANEL };
         Self {
-            v: zeros(n.max(n * width)),
-            y: zeros(n.max(n * width)),
+            v: zeros(n * width),
+            y: scalar::zeros(n.max(n * width)),
             t: zeros(width * width),
             sums: zeros(2 * width),
             block: BlockScratch::new(n, width, n),

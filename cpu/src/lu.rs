@@ -158,26 +158,17 @@ pub fn lu<T: Scalar>(
     let products = m.saturating_mul(n).saturating_mul(k) / 3;
     let time = nanoseconds::<T>(products);
     let (order, output) = (Order::Row, Output::Permutation);
+    let small = |(a, pivots, permutation): (&mut [T], &mut [i32], &mut [i32])| {
+        few::factor_rows(a, (m, n), pivots);
+        permute(pivots, permutation);
+    };
     if k > 0 && few::pay(batch, m.max(n), few::largest_factored::<T>()) {
-        few::each(batch, operands, |(a, pivots, permutation)| {
-            few::factor_rows(a, (m, n), pivots);
-            permute(pivots, permutation);
-        });
+        few::each(batch, operands, small);
     } else if k > 0 && lanes::pay(batch, m.max(n), LANES_ORDER) {
         let kernel = lanes::lu::Factor { m, n, order, output };
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
     } else if k > 0 && !T::IS_COMPLEX && m.max(n) <= few::largest_factored::<T>() {
-        for_each(
-            batch,
-            operands,
-            time,
-            threads,
-            || (),
-            |(), (a, pivots, permutation)| {
-                few::factor_rows(a, (m, n), pivots);
-                permute(pivots, permutation);
-            },
-        );
+        for_each(batch, operands, time, threads, || (), |(), matrix| small(matrix));
     } else if k > 0 && rows::pay::<T>(m.max(n)) {
         let kernel = rows::lu::Factor { m, n, order, output };
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);

@@ -12,9 +12,11 @@ use lapax_core::{
     Items, ItemsInOut, ItemsMut, Scalar as _, Serial, for_each, for_each_large, index_fits_i32,
     run_each,
 };
+use smallvec::smallvec;
 
 use crate::eig::Eigen;
-use crate::scalar::{nan, nanoseconds};
+use crate::hessenberg::{not_finite, only_hessenberg};
+use crate::scalar::{Short, ShortRow, nan, nanoseconds, zeros};
 use crate::schur::Eigenvalues;
 use crate::svd::Svd;
 use crate::transposition::{transpose_columns, transposed};
@@ -64,6 +66,18 @@ pub(crate) type Geqrf<T> =
 /// [`crate::qr::orgqr`], or another routine with its contract.
 pub(crate) type Orgqr<T> =
     fn(usize, usize, usize, usize, InOut<'_, T>, &[T], &dyn Threads) -> Result<(), Error>;
+
+/// [`crate::hessenberg::gehrd`], or another routine with its contract.
+pub(crate) type Gehrd<T> = fn(
+    usize,
+    usize,
+    usize,
+    usize,
+    InOut<'_, T>,
+    &mut [T],
+    &mut [i32],
+    &dyn Threads,
+) -> Result<(), Error>;
 
 /// [`crate::tridiagonal::gtsv`], or another routine with its contract.
 pub(crate) type Gtsv<T> = fn(
@@ -434,7 +448,7 @@ pub(crate) fn eigh<T: Scalar>(
     if n == 0 {
         return Ok(());
     }
-    let mut info = vec![0; batch];
+    let mut info: ShortRow<i32> = smallvec![0; batch];
     let a = InOut { src, dst: &mut *dst };
     syevd(Vectors::Wanted, uplo.other(), batch, n, a, &mut *w, &mut info, threads)?;
     let columns = ItemsInOut::new("v", batch, &[n, n], InOut { src: None, dst: &mut *dst })?;
@@ -704,9 +718,10 @@ pub(crate) fn eig<T: Scalar>(
     if n == 0 {
         return Ok(());
     }
-    let mut columns = vec![T::ZERO; a.len()];
+    let mut columns: Short<T> = zeros(a.len());
     transpose(batch, (n, n), a, &mut columns, threads)?;
-    let (mut info, mut parts) = (vec![0; batch], Parts::<T>::new(w.len()));
+    let mut info: ShortRow<i32> = smallvec![0; batch];
+    let mut parts = Parts::<T>::new(w.len());
     let right = &mut *v;
     let results = Eigen { w: parts.eigenvalues(), left: &mut [], right, info: &mut info };
     geev(Vectors::None, job, batch, n, &columns, results, threads)?;
@@ -716,15 +731,15 @@ pub(crate) fn eig<T: Scalar>(
 
 /// Eigenvalues as LAPACK has them: real parts or whole numbers, and imaginary parts of a real matrix's.
 pub(crate) struct Parts<T> {
-    pub(crate) first: Vec<T>,
-    pub(crate) imaginary: Vec<T>,
+    pub(crate) first: ShortRow<T>,
+    pub(crate) imaginary: ShortRow<T>,
 }
 
 impl<T: Scalar> Parts<T> {
     /// So many.
     pub(crate) fn new(count: usize) -> Self {
         let imaginary = if T::IS_COMPLEX { 0 } else { count };
-        Self { first: vec![T::ZERO; count], imaginary: vec![T::ZERO; imaginary] }
+        Self { first: zeros(count), imaginary: zeros(imaginary) }
     }
 
     fn eigenvalues(&mut self) -> Eigenvalues<'_, T> {
@@ -757,12 +772,63 @@ pub(crate) fn schur<T: Scalar>(
         return Ok(());
     }
     turn(batch, n, InOut { src, dst: &mut *dst }, threads)?;
-    let (mut sdim, mut info) = (vec![0; batch], vec![0; batch]);
+    let (mut sdim, mut info): (ShortRow<i32>, ShortRow<i32>) =
+        (smallvec![0; batch], smallvec![0; batch]);
     let mut parts = Parts::<T>::new(batch * n);
     let (t, w) = (InOut { src: None, dst: &mut *dst }, parts.eigenvalues());
     gees(Vectors::Wanted, batch, n, t, &mut *z, w, &mut sdim, &mut info, threads)?;
     transpose_in_place(batch, n, dst, threads)?;
     transpose_in_place(batch, n, z, threads)
+}
+
+/// [`crate::hessenberg::hess`].
+pub(crate) fn hess<T: Scalar>(
+    (gehrd, orgqr): (Gehrd<T>, Orgqr<T>),
+    batch: usize,
+    n: usize,
+    h: InOut<'_, T>,
+    q: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let InOut { src, dst } = h;
+    ItemsMut::new("h", batch, &[n, n], &mut *dst)?;
+    ItemsMut::new("q", batch, &[n, n], &mut *q)?;
+    if n == 0 {
+        return Ok(());
+    }
+    turn(batch, n, InOut { src, dst: &mut *dst }, threads)?;
+    // Q less its first row and column is the product of the reflectors, which lie below the diagonal.
+    let rows = n - 1;
+    let (mut tau, mut info) = (vec![T::ZERO; batch * rows], vec![0; batch]);
+    let a = InOut { src: None, dst: &mut *dst };
+    gehrd(batch, n, 1, n, a, &mut tau, &mut info, threads)?;
+    let mut product = vec![T::ZERO; batch * rows * rows];
+    if rows > 0 {
+        for (to, a) in product.chunks_exact_mut(rows * rows).zip(dst.chunks_exact(n * n)) {
+            for (to, a) in to.chunks_exact_mut(rows).zip(a.chunks_exact(n)) {
+                to.copy_from_slice(&a[1..]);
+            }
+        }
+    }
+    let reflectors = InOut { src: None, dst: &mut product[..] };
+    orgqr(batch, rows, rows, rows, reflectors, &tau, threads)?;
+    transpose_in_place(batch, n, dst, threads)?;
+    for (b, (h, q)) in dst.chunks_exact_mut(n * n).zip(q.chunks_exact_mut(n * n)).enumerate() {
+        if h[0].is_nan() {
+            not_finite(h, q, n);
+        } else {
+            q.fill(T::ZERO);
+            q[0] = T::ONE;
+            let product = &product[b * rows * rows..(b + 1) * rows * rows];
+            for (j, column) in product.chunks_exact(rows.max(1)).enumerate() {
+                for (i, &x) in column.iter().enumerate() {
+                    q[(i + 1) * n + j + 1] = x;
+                }
+            }
+        }
+        only_hessenberg(h, n);
+    }
+    Ok(())
 }
 
 /// The transposes of n × n matrices, or in their place.
@@ -840,7 +906,7 @@ pub(crate) fn tridiagonal_solve<T: Scalar>(
     transpose(batch, (m, nrhs), b, &mut columns, threads)?;
     let mut copies = [dl, d, du].map(<[T]>::to_vec);
     let [dl, d, du] = copies.each_mut().map(|dst| InOut { src: None, dst: &mut dst[..] });
-    let mut info = vec![0; batch];
+    let mut info: ShortRow<i32> = smallvec![0; batch];
     let solved = InOut { src: None, dst: &mut columns };
     gtsv(batch, m, nrhs, Diagonals { dl, d, du }, solved, &mut info, threads)?;
     transpose(batch, (nrhs, m), &columns, x, threads)?;

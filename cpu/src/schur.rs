@@ -18,7 +18,7 @@ use crate::lanes::schur::Finish;
 use crate::lanes::{self, Order, for_each_group};
 use crate::multishift;
 use crate::row_major;
-use crate::scalar::{is_single, nan, nanoseconds, narrow, widen};
+use crate::scalar::{Short, ShortRow, is_single, nan, nanoseconds, narrow, widen, zeros};
 use crate::tiled_hessenberg::TILED_ORDER;
 use crate::transposition::transposed;
 use crate::{Error, InOut, Scalar, Threads, Vectors};
@@ -200,14 +200,13 @@ fn broken<T: Scalar>(t: &[T], n: usize, order: Order) -> bool {
 struct Double<T: Scalar> {
     scratch: Scratch<T::Double>,
     /// T, Z and the eigenvalues.
-    results: [Vec<T::Double>; 4],
+    results: [Short<T::Double>; 4],
 }
 
 impl<T: Scalar> Double<T> {
     /// For matrices of order n, whose eigenvalues have so many imaginary parts of their own.
     fn new(n: usize, imaginary: usize) -> Self {
-        let results = [n * n, n * n, n, imaginary].map(|len| vec![T::Double::ZERO; len]);
-        Self { scratch: Scratch::new(n), results }
+        Self { scratch: Scratch::new(n), results: [n * n, n * n, n, imaginary].map(zeros) }
     }
 
     /// Decomposes one matrix, which `t` is at first; returns its `info`.
@@ -314,7 +313,7 @@ pub(crate) fn lanes_cost(n: usize) -> usize {
 #[derive(Debug)]
 pub(crate) struct Scratch<T: Scalar> {
     pub(crate) balance: Balance<T>,
-    pub(crate) tau: Vec<T>,
+    pub(crate) tau: ShortRow<T>,
     pub(crate) hessenberg: hessenberg::Scratch<T>,
     pub(crate) multishift: multishift::Scratch<T>,
 }
@@ -324,7 +323,7 @@ impl<T: Scalar> Scratch<T> {
     pub(crate) fn new(n: usize) -> Self {
         Self {
             balance: Balance::new(n),
-            tau: vec![T::ZERO; n.saturating_sub(1)],
+            tau: zeros(n.saturating_sub(1)),
             hessenberg: hessenberg::Scratch::new(n),
             multishift: multishift::Scratch::new(n),
         }

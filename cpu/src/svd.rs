@@ -11,12 +11,13 @@ use lapax_core::{
 };
 use lapax_cpu_macros::per_scalar;
 use pulp::Arch;
+use smallvec::smallvec;
 
 use crate::lanes::{self, for_each_group};
 use crate::merge::SHARED_ORDER;
 use crate::normal_range::{largest_part, power_near_reciprocal};
 use crate::row_major;
-use crate::scalar::nanoseconds;
+use crate::scalar::{ShortRow, nanoseconds};
 use crate::tall_svd::{DIVIDED, Factors, Scratch};
 use crate::{Error, InOut, Scalar, SingularVectors, Threads};
 
@@ -31,6 +32,12 @@ const LANES_ELEMENTS: usize = 16384;
 const LANES_COMPLEX_VECTORS: usize = 4096;
 /// The smaller order from which on a batch has to fill half of the widest registers.
 const LARGE: usize = 33;
+/// The larger order up to which fewer matrices than half a register holds go through lanes too: Jacobi rotations
+/// need no reduction, and few allocations. One matrix with vectors, and without, one by one and in a lane, in a
+/// program's loop, ns: f64 n = 2 1396 and 813, 838 and 577, n = 4 2562 and 1841, 1483 and 1256, n = 8 5508 and 9289;
+/// c128 n = 2 1444 and 943, 763 and 643, n = 3 2042 and 2022, 1146 and 1201.
+const FEW: usize = 4;
+const FEW_COMPLEX: usize = 2;
 
 /// Whether a batch goes through lanes.
 fn in_lanes<T: Scalar>(job: SingularVectors, batch: usize, m: usize, n: usize) -> bool {
@@ -41,7 +48,8 @@ fn in_lanes<T: Scalar>(job: SingularVectors, batch: usize, m: usize, n: usize) -
     let elements =
         if job == SingularVectors::All { m.max(n).saturating_pow(2) } else { m.saturating_mul(n) };
     let fills = k < LARGE || batch >= lanes::MAX_LANES / 2;
-    fills && lanes::pay(batch, k, LANES_ORDER) && elements <= most
+    let few = k > 0 && m.max(n) <= if T::IS_COMPLEX { FEW_COMPLEX } else { FEW };
+    few || fills && lanes::pay(batch, k, LANES_ORDER) && elements <= most
 }
 
 /// How the bidiagonal matrix is decomposed.
@@ -199,7 +207,7 @@ pub fn svd<T: Scalar<Real: Scalar>>(
     }
     Items::new("a", batch, &[m, n], a)?;
     let (u_cols, vt_rows) = job.sides(m, n);
-    let mut info = vec![0; batch];
+    let mut info: ShortRow<i32> = smallvec![0; batch];
     let results = (
         ItemsMut::new("s", batch, &[k], &mut *s)?,
         ItemsMut::new("vt", batch, &[vt_rows, n], &mut *vt)?,

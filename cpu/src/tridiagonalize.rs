@@ -15,7 +15,7 @@ use crate::columns::{adjoint_product, hermitian_product, row_adjoint, sub_produc
 use crate::householder::{Reflector, dot, reflector};
 use crate::lanes::{self, for_each_group};
 use crate::normal_range::{largest_part, power_near_reciprocal};
-use crate::scalar::{is_single, nanoseconds, narrow, widen};
+use crate::scalar::{Short, is_single, nanoseconds, narrow, widen, zeros};
 use crate::simd::sub_scaled;
 use crate::small_tridiagonal;
 use crate::{Error, InOut, Scalar, Threads, Uplo};
@@ -212,7 +212,7 @@ fn reduce<T: Scalar>(
 #[derive(Debug)]
 pub(crate) struct Scratch<T> {
     /// W, with which A − V·Wᴴ − W·Vᴴ is the updated matrix.
-    w: Vec<T>,
+    w: Short<T>,
     /// A product of which one triangle is used.
     block: Vec<T>,
     small: Option<small_tridiagonal::Scratch<T>>,
@@ -223,11 +223,11 @@ impl<T: Scalar> Scratch<T> {
     pub(crate) fn new(n: usize) -> Self {
         if SMALL.contains(&n) {
             let small = Some(small_tridiagonal::Scratch::new(n));
-            return Self { w: Vec::new(), block: Vec::new(), small };
+            return Self { w: Short::new(), block: Vec::new(), small };
         }
         let block = if n <= PANEL { 0 } else { PRODUCT_ORDER };
-        let zeros = |count| vec![T::ZERO; count];
-        Self { w: zeros(n * PANEL.min(n)), block: zeros(block * block), small: None }
+        let block = vec![T::ZERO; block * block];
+        Self { w: zeros(n * PANEL.min(n)), block, small: None }
     }
 }
 

@@ -15,6 +15,9 @@ use crate::simd::sub_mul;
 /// The rows from which a system is eliminated from both ends.
 pub(crate) const ROWS: usize = 2;
 
+/// The rows up to which they lie on the stack: to allocate and free memory takes as long as to solve a system of two.
+const FEW: usize = 8;
+
 /// Solves A·x = b for A of order [`ROWS`] or more; `rows` is scratch.
 ///
 /// `false`, and no x, where A may be singular, or x is not finite, or pivots are so large or small that
@@ -26,8 +29,14 @@ pub(crate) fn solve<T: Scalar>(
     rows: &mut Vec<Row<T>>,
     arch: Arch,
 ) -> bool {
-    rows.clear();
-    rows.resize(d.len(), Row::ZERO);
+    let mut few = [Row::ZERO; FEW];
+    let rows = if let Some(few) = few.get_mut(..d.len()) {
+        few
+    } else {
+        rows.clear();
+        rows.resize(d.len(), Row::ZERO);
+        rows
+    };
     arch.dispatch(Solve { dl, d, du, b, x, rows })
 }
 

@@ -3,7 +3,8 @@
 JAX builds them of several primitives, between which whole batches go through memory: the operand of
 a Cholesky factorisation is symmetrized before and its result masked after; the right-hand sides of
 a system are gathered before two triangular solves; of LU factors slogdet and det use the diagonal;
-solve and inv need them only for one solve.
+solve and inv need them only for one solve; the Q of a Hessenberg form is put together from a block
+and three borders.
 
 What a target cannot serve, and other platforms, get JAX's own function, as does the derivative.
 """
@@ -32,12 +33,14 @@ _LU_SOLVE = "_lu_solve_core"
 _SLOGDET = "_slogdet_lu"
 _SOLVE = "_solve"
 _INV = "inv"
+_HESSENBERG = "hessenberg"
 _stock = {
     _CHOLESKY: private.linalg_function(_CHOLESKY),
     _LU_SOLVE: private.linalg_function(_LU_SOLVE),
     _SLOGDET: private.numpy_linalg_function(_SLOGDET),
     _SOLVE: private.linalg_function(_SOLVE),
     _INV: private.numpy_linalg_function(_INV),
+    _HESSENBERG: private.scipy_linalg_function(_HESSENBERG),
 }
 """JAX's functions, None where this JAX has none of the name."""
 
@@ -51,6 +54,7 @@ def replace_functions() -> list[Callable[[], None]]:
         (_SLOGDET, _slogdet, _slogdet_p, _stock_slogdet),
         (_SOLVE, _solve, _solve_p, _stock_solve),
         (_INV, _inv, _inv_p, _stock_inv),
+        (_HESSENBERG, _hessenberg, _hess_p, _stock_hess),
     ):
         stock = _stock[name]
         if stock is not None and ours is not None:
@@ -58,7 +62,7 @@ def replace_functions() -> list[Callable[[], None]]:
             undo.append(private.replace_lowering(primitive, _rules.PLATFORM, rule, True))
             # A custom_jvp keeps its rule among its attributes, a jitted function what it is.
             named = functools.wraps(stock, updated=())(ours)
-            undo.append(private.replace_linalg_function(name, named))
+            undo.append(private.replace_linalg_function(name, stock, named))
     return undo
 
 
@@ -341,3 +345,36 @@ def _inv_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
 
 _inv_p = _primitive("inv", (2,), (), _stock_inv)
 ad.primitive_jvps[_inv_p] = _inv_jvp
+
+
+# Hessenberg form with Q.
+
+
+@functools.partial(jax.jit, static_argnames=("calc_q", "overwrite_a", "check_finite"))
+def _hessenberg(
+    a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> jax.Array | tuple[jax.Array, jax.Array]:
+    if calc_q and isinstance(a, jax.Array) and _fits("hess", (2,), [a]):
+        h, q = _hess_p.bind(a)
+        return h, q
+    stock = _stock[_HESSENBERG]
+    assert stock is not None
+    both: jax.Array | tuple[jax.Array, jax.Array] = stock(
+        a, calc_q=calc_q, overwrite_a=overwrite_a, check_finite=check_finite
+    )
+    return both
+
+
+def _stock_hess(a: jax.Array) -> tuple[jax.Array, jax.Array]:
+    stock = _stock[_HESSENBERG]
+    assert stock is not None
+    h, q = stock(a, calc_q=True)
+    return h, q
+
+
+def _hess_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    return jax.jvp(_stock_hess, primals, tangents)
+
+
+_hess_p = _primitive("hess", (2,), (), _stock_hess, lambda a: [(a.shape, a.dtype)] * 2)
+ad.primitive_jvps[_hess_p] = _hess_jvp

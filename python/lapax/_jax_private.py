@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import jax.scipy.linalg as jsl
 import jaxlib.cpu_sparse
 import jaxlib.lapack
 import numpy as np
@@ -24,6 +25,7 @@ from jax._src.export import _export
 from jax._src.interpreters import partial_eval as _partial_eval  # 0.8.0 – 0.12.0.1
 from jax._src.lax import linalg as _linalg  # 0.8.0 – 0.12.0.1; public minus geqrf_p, geqp3_p
 from jax._src.numpy import linalg as _numpy_linalg  # 0.8.0 – 0.12.0.1
+from jax._src.scipy import linalg as _scipy_linalg  # 0.8.0 – 0.12.0.1
 from jax.extend.core import Primitive
 from jax.extend.mlir import ir
 from jax.interpreters import batching, mlir
@@ -64,24 +66,35 @@ def numpy_linalg_function(name: str) -> Callable[..., Any] | None:
     return function
 
 
+def scipy_linalg_function(name: str) -> Callable[..., Any] | None:
+    """A function of jax.scipy's linear algebra, None where it has none of that name.
+
+    0.8.0 – 0.12.0.1: `hessenberg(a, *, calc_q, overwrite_a, check_finite)`, which is
+    `jax.scipy.linalg.hessenberg`.
+    """
+    function: Callable[..., Any] | None = getattr(_scipy_linalg, name, None)
+    return function
+
+
 def jvp_rule(function: Any) -> Callable[..., Any] | None:
     """The rule of a custom_jvp; None of another function. 0.8.0 – 0.12.0.1: `custom_jvp.jvp`."""
     rule: Callable[..., Any] | None = getattr(function, "jvp", None)
     return rule
 
 
-def replace_linalg_function(name: str, function: Callable[..., Any]) -> Callable[[], None]:
+def replace_linalg_function(
+    name: str, stock: Callable[..., Any], function: Callable[..., Any]
+) -> Callable[[], None]:
     """Puts a function in place of one of JAX's where JAX looks it up; returns what undoes it."""
-    modules = [module for module in (_linalg, _numpy_linalg, jnp.linalg) if hasattr(module, name)]
-    before = getattr(modules[0], name)
-    replaced = [module for module in modules if getattr(module, name) is before]
+    modules = (_linalg, _numpy_linalg, _scipy_linalg, jnp.linalg, jsl)
+    replaced = [module for module in modules if getattr(module, name, None) is stock]
     for module in replaced:
         setattr(module, name, function)
 
     def undo() -> None:
         for module in replaced:
             if getattr(module, name) is function:
-                setattr(module, name, before)
+                setattr(module, name, stock)
 
     return undo
 

@@ -134,6 +134,7 @@ _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes |
     "eigh_subset": _eigh_subset,
     "eigvals": _eig,
     "eigvalsh": _eigh,
+    "hess": _always,
     "inv": _always,
     "lu": _always,
     "lu_solve": _lu_solve,

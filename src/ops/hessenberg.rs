@@ -26,4 +26,19 @@ super::ops! { hessenberg;
         dispatch!(hessenberg::gehrd(call.batch, call.n, low, high, h, tau, call.info, threads))
     };
     cuda = none;
+
+    /// Upper Hessenberg form of row-major matrices, A = Q·H·Qᴴ, with Q.
+    ///
+    /// `gehrd` of the whole of A and the product of its reflectors in one call, both by rows: H is zero below its
+    /// first subdiagonal, Q is the identity in its first row and column. NaN or inf anywhere in a matrix makes the
+    /// rest of its `h` and `q` NaN.
+    hess: Hess<T> over [f32, f64, c32, c64], Row {
+        dims { n }
+        args { a: T [n, n] }
+        rets { h: T [n, n] = a, q: T [n, n] }
+    }
+    cpu = any("lapax_hess"), |call, threads| {
+        dispatch!(hessenberg::hess(call.batch, call.n, in_out(call.h), call.q, threads))
+    };
+    cuda = none;
 }

@@ -1,4 +1,4 @@
-//! gehrd: ‖Q·H·Qᴴ − A‖ / (n·‖A‖·ε), ‖Qᴴ·Q − I‖ / (n·ε), the range, NaN, and the same bits
+//! gehrd and hess: ‖Q·H·Qᴴ − A‖ / (n·‖A‖·ε), ‖Qᴴ·Q − I‖ / (n·ε), the range, NaN, and the same bits
 //! everywhere.
 
 use lapax_core::Scalar;
@@ -6,14 +6,14 @@ use lapax_cpu::{Error, InOut, Serial, Spawned, Threads, hessenberg::gehrd};
 
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, matrix, square};
-use crate::matrix::{Matrix, departure, identity, ratio};
+use crate::matrix::{Matrix, departure, identity, ratio, transposes};
 use crate::ratios::{LIMIT, compare};
 use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
 use crate::{for_each_backend, for_each_scalar};
 
 for_each_scalar!(residual);
-for_each_backend!(range_is_kept, nan_stays_in_its_matrix, same_bits_everywhere);
+for_each_backend!(range_is_kept, nan_stays_in_its_matrix, same_bits_everywhere, by_rows);
 
 struct Reduced<T> {
     a: Vec<T>,
@@ -60,6 +60,26 @@ fn factors<T: Sample>(n: usize, reduced: &Reduced<T>, exponent: i32) -> [Matrix<
     [h, q]
 }
 
+/// H and Q of row-major matrices.
+fn both<T: Sample>(
+    backend: Backend,
+    batch: usize,
+    n: usize,
+    rows: &[T],
+    threads: &dyn Threads,
+) -> (Vec<T>, Vec<T>) {
+    let call = |src: Option<&[T]>, mut h: Vec<T>| {
+        let mut q = vec![T::nan(); rows.len()];
+        let a = InOut { src, dst: &mut h };
+        call!(backend, hessenberg::hess(batch, n, a, &mut q, threads)).unwrap();
+        (h, q)
+    };
+    let aliased = call(None, rows.to_vec());
+    let copied = call(Some(rows), vec![T::nan(); rows.len()]);
+    assert!(bits(&aliased.0) == bits(&copied.0) && bits(&aliased.1) == bits(&copied.1));
+    aliased
+}
+
 fn residual<T: Sample>() {
     compare::<T>("gehrd", |ratios| {
         for (n, kind) in sweep::orders().into_iter().flat_map(sweep::kinds_of) {
@@ -68,15 +88,21 @@ fn residual<T: Sample>() {
             for (seed, &backend) in
                 sweep::seeds(n).flat_map(|seed| BACKENDS.iter().map(move |b| (seed, b)))
             {
-                let a: Vec<T> = square::<T>(kind, n, seed).narrowed(exponent);
-                let reduced = reduce(backend, 1, n, (1, n), &a, &Serial);
+                let narrow: Vec<T> = square::<T>(kind, n, seed).narrowed(exponent);
+                let reduced = reduce(backend, 1, n, (1, n), &narrow, &Serial);
                 let [h, q] = factors(n, &reduced, -exponent);
                 let case = || format!("{kind:?} n = {n}");
-                let a = Matrix::widened(n, &a, -exponent);
+                let a = Matrix::widened(n, &narrow, -exponent);
                 let error = q.times(&h).times(&q.adjoint()).minus(&a).norm();
-                let ratio = ratio::<T>(error, n, a.norm(), -exponent);
-                ratios.add(backend, "Q·H·Qᴴ − A", ratio, case);
+                let ratio_of = |error| ratio::<T>(error, n, a.norm(), -exponent);
+                ratios.add(backend, "Q·H·Qᴴ − A", ratio_of(error), case);
                 ratios.add(backend, "QᴴQ − I", departure::<T>(&q), case);
+                let (row_h, row_q) = both(backend, 1, n, &transposes(n, n, &narrow), &Serial);
+                let row_h = Matrix::widened(n, &transposes(n, n, &row_h), -exponent);
+                let row_q = Matrix::widened(n, &transposes(n, n, &row_q), 0);
+                let error = row_q.times(&row_h).times(&row_q.adjoint()).minus(&a).norm();
+                ratios.add(backend, "hess: Q·H·Qᴴ − A", ratio_of(error), case);
+                ratios.add(backend, "hess: QᴴQ − I", departure::<T>(&row_q), case);
                 for (k, &tau) in reduced.tau.iter().enumerate() {
                     assert!(h.at(k + 1, k).im() == 0.0, "{}: the subdiagonal is real", case());
                     let tau = tau.widen(0);
@@ -134,6 +160,31 @@ fn same_bits_everywhere<T: Sample>(backend: Backend) {
         for threads in [1, 2, 7] {
             let result = reduce(backend, batch, n, (1, n), &one.repeat(batch), &Spawned(threads));
             assert!(bits(&result.a) == expected, "n = {n}, {threads} threads");
+        }
+    }
+}
+
+/// Row-major matrices, of which one of a batch is not finite, have the H of column-major ones.
+fn by_rows<T: Sample>(backend: Backend) {
+    for (n, batch) in [(1, 9), (1, 2), (2, 1), (3, 9), (5, 2), (17, 9), (33, 2), (130, 1), (300, 1)]
+    {
+        let mut a: Vec<T> = matrix::<T>(Kind::Random, n, n * batch, 3).narrowed(0);
+        if batch > 1 {
+            a[n * n + n - 1] = T::nan();
+        }
+        let reduced = reduce(backend, batch, n, (1, n), &a, &Serial);
+        let (h, q) = both(backend, batch, n, &transposes(n, n, &a), &Spawned(3));
+        let (h, q) = (transposes(n, n, &h), transposes(n, n, &q));
+        for (b, (h, q)) in h.chunks_exact(n * n).zip(q.chunks_exact(n * n)).enumerate() {
+            let expected = &reduced.a[b * n * n..(b + 1) * n * n];
+            for (i, j) in (0..n).flat_map(|j| (0..n).map(move |i| (i, j))) {
+                let (at, border) = (i + j * n, i == 0 || j == 0);
+                let expected = if i > j + 1 { T::ZERO } else { expected[at] };
+                assert!(bits(&[h[at]]) == bits(&[expected]), "n = {n}: H({i}, {j})");
+                let identity = if i == j { T::ONE } else { T::ZERO };
+                assert!(!border || q[at] == identity, "n = {n}: Q({i}, {j})");
+                assert_eq!(Scalar::is_nan(q[at]), batch > 1 && b == 1 && !border, "Q({i}, {j})");
+            }
         }
     }
 }

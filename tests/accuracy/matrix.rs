@@ -103,7 +103,7 @@ pub(crate) fn transposed<T: Copy>(rows: usize, a: &[T]) -> Vec<T> {
 
 /// The same of each matrix of a batch, of so many rows and columns.
 pub(crate) fn transposes<T: Copy>(rows: usize, columns: usize, a: &[T]) -> Vec<T> {
-    a.chunks_exact(rows * columns).flat_map(|a| transposed(rows, a)).collect()
+    a.chunks_exact((rows * columns).max(1)).flat_map(|a| transposed(rows, a)).collect()
 }
 
 /// ‖QᴴQ − I‖ / (rows·ε).

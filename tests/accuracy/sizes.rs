@@ -6,7 +6,7 @@ use std::ops::Range;
 use lapax_cpu::determinant::slogdet;
 use lapax_cpu::eig::{Eigen, eig, eigvals, geev};
 use lapax_cpu::eigh::{eigh, eigh_subset, eigvalsh, syevd, sytrd};
-use lapax_cpu::hessenberg::gehrd;
+use lapax_cpu::hessenberg::{gehrd, hess};
 use lapax_cpu::qr::{Factor, geqp3, geqrf, orgqr, ormqr, qr};
 use lapax_cpu::schur::{Eigenvalues, gees, schur};
 use lapax_cpu::solve::{inv, solve};
@@ -52,6 +52,7 @@ fn calls(batch: usize, m: usize, n: usize) -> Vec<(&'static str, Result<(), Erro
         ("geev", geev(wanted, wanted, batch, n, &[], eigen(), s)),
         ("gees", gees(wanted, batch, n, none::<f64>(), &mut [], w, &mut [], &mut [], s)),
         ("gehrd", gehrd(batch, n, 1, n, none::<f64>(), &mut [], &mut [], s)),
+        ("hess", hess(batch, n, none::<f64>(), &mut [], s)),
         ("trsm", trsm(left, upper, trans, diag, batch, m, n, &[], none::<f64>(), s)),
         ("gtsv", gtsv(batch, m, n, diagonals, none(), &mut [], s)),
         ("lu", lu::lu(batch, m, n, none::<f64>(), &mut [], &mut [], s)),
@@ -112,6 +113,7 @@ fn a_dimension_beyond_i32_is_refused() {
         "qr",
         "sytrd",
         "gehrd",
+        "hess",
         "trsm",
         "lu_solve",
         "perturbed",
@@ -142,6 +144,7 @@ fn empty_matrices_have_results() {
         eig::<f64>(batch, 0, &[], &mut [], &mut [], &Serial).unwrap();
         eigvals::<f64>(batch, 0, &[], &mut [], &Serial).unwrap();
         schur(batch, 0, none::<f64>(), &mut [], &Serial).unwrap();
+        hess(batch, 0, none::<f64>(), &mut [], &Serial).unwrap();
     }
     let mut info = [-7; 6];
     let [potrf, getrf, eigen_info, svd, eig, schur] = &mut info;

@@ -1,4 +1,4 @@
-"""eig and schur on row-major targets: their answers, and which calls stay with LAPACK's."""
+"""eig, schur and hessenberg on row-major targets: answers, and which calls stay with LAPACK's."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import jax.scipy.linalg as jsl
 import numpy as np
 import pytest
 from jax.lax import linalg
@@ -62,6 +63,41 @@ def test_schur_form(n, batch, dtype):
     assert not np.tril(t, -1 if a.dtype.kind == "c" else -2).any()
 
 
+@pytest.mark.parametrize(("n", "batch"), SHAPES)
+def test_hessenberg_form(n, batch, dtype):
+    a = general(dtype, n, batch)
+    stock = jsl.hessenberg(a, calc_q=True)
+    with lapax.installed():
+        h, q = map(np.asarray, jax.jit(functools.partial(jsl.hessenberg, calc_q=True))(a))
+        eager = jsl.hessenberg(a, calc_q=True)
+        mapped = jax.vmap(functools.partial(jsl.hessenberg, calc_q=True))(np.stack([a, a]))
+        alone = jsl.hessenberg(a)
+    close = tolerance(np.dtype(dtype), n)
+    assert_close(q @ h @ adjoint(q), a, close)
+    assert_unitary(q, close)
+    assert_close(alone, h, close)
+    for other in (stock, eager, (x[1] for x in mapped)):
+        for ours, theirs in zip((h, q), other, strict=True):
+            assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+            np.testing.assert_array_equal(ours == 0, theirs == 0)
+            assert_close(ours, theirs, n * close)
+
+
+def test_hessenberg_of_a_bad_matrix_and_its_derivative_are_stock(dtype):
+    function = functools.partial(jsl.hessenberg, calc_q=True)
+    a = general(dtype, 5, (6,))
+    a[2, 1, 3] = np.inf
+    stock = function(a)
+    with lapax.installed():
+        ours = function(a)
+        for x, y in zip(ours, stock, strict=True):
+            np.testing.assert_array_equal(np.isnan(x), np.isnan(y))
+        with pytest.raises(NotImplementedError, match="hessenberg"):
+            jax.jvp(function, (a,), (a,))
+    with pytest.raises(NotImplementedError, match="hessenberg"):
+        jax.jvp(function, (a,), (a,))
+
+
 @pytest.mark.parametrize("n", [3, 40])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_bad_matrix_is_nan_and_leaves_the_others_alone(value, n, dtype):
@@ -89,6 +125,7 @@ def test_empty_matrices(dtype):
             assert (w.shape, v.shape) == (shape[:-1], shape)
             assert jnp.linalg.eigvals(a).shape == shape[:-1]
             assert [x.shape for x in linalg.schur(a)] == [shape, shape]
+            assert [x.shape for x in jsl.hessenberg(a, calc_q=True)] == [shape, shape]
 
 
 PROGRAMS = {
@@ -96,6 +133,8 @@ PROGRAMS = {
     "eig of a batch": (jax.vmap(jnp.linalg.eig), "lapax_eig"),
     "eigvals": (jnp.linalg.eigvals, "lapax_eigvals"),
     "schur": (linalg.schur, "lapax_schur"),
+    "hessenberg": (functools.partial(jsl.hessenberg, calc_q=True), "lapax_hess"),
+    "hessenberg without q": (jsl.hessenberg, "lapack_sgehrd_ffi"),
     "left eigenvectors": (linalg.eig, "lapack_sgeev_ffi"),
     "schur without vectors": (
         functools.partial(linalg.schur, compute_schur_vectors=False),
@@ -117,6 +156,7 @@ def test_exported_programs_call_by_jaxlib_s_names():
         for function, call in (
             (jnp.linalg.eig, "lapack_sgeev_ffi"),
             (linalg.schur, "lapack_sgees_ffi"),
+            (functools.partial(jsl.hessenberg, calc_q=True), "lapack_sgehrd_ffi"),
         ):
             program = jax.export.export(jax.jit(function))(a)
             assert call in program.mlir_module()

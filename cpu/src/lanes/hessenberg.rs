@@ -1,4 +1,4 @@
-//! Reduction of a small matrix to Hessenberg form in each lane, in LAPACK's storage.
+//! Reduction of a small matrix to Hessenberg form in each lane, in LAPACK's storage, or with its Q.
 
 use std::ops::Range;
 
@@ -67,6 +67,68 @@ impl<T: Scalar> Kernel<T, (ItemsInOut<'_, T>, ItemsMut<'_, T>, ItemsMut<'_, i32>
     }
 }
 
+/// H and Q of a group of row-major matrices; what is not finite becomes NaN, but for what is the same for all.
+pub(crate) struct Whole {
+    pub(crate) n: usize,
+}
+
+/// A tile of matrices, one of their taus and one of Q.
+pub(crate) struct WholeTiles<R> {
+    a: Tile<R>,
+    tau: Tile<R>,
+    q: Tile<R>,
+}
+
+impl<T: Scalar> Kernel<T, (ItemsInOut<'_, T>, ItemsMut<'_, T>)> for Whole {
+    type Scratch = WholeTiles<T::Real>;
+
+    fn scratch(&self, lanes: usize) -> WholeTiles<T::Real> {
+        let square = || Tile::new::<T>(self.n * self.n, lanes);
+        WholeTiles { a: square(), tau: Tile::new::<T>(self.n, lanes), q: square() }
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        scratch: &mut WholeTiles<T::Real>,
+        (h, q_out): (ItemsInOut<'_, T>, ItemsMut<'_, T>),
+        count: usize,
+    ) {
+        let n = self.n;
+        let InOut { src, dst } = h.into_in_out();
+        let parts = <T::Lane<S> as Lane<S>>::PARTS;
+        let a = &mut scratch.a.registers::<S>()[..n * n * parts];
+        let q = &mut scratch.q.registers::<S>()[..n * n * parts];
+        let taus = &mut scratch.tau.registers::<S>()[..(n - 1) * parts];
+        let square = Shape { m: n, n, order: Order::Row };
+        pack(simd, src.unwrap_or(dst), count, square, a);
+        let mut extent = Extent::<S, T::Lane<S>>::new(simd);
+        for x in a.chunks_exact(parts) {
+            extent.add(T::Lane::<S>::load(simd, x, 0));
+        }
+        let failed = extent.scaling(simd).failed;
+        reduce::<S, T::Lane<S>>(simd, a, n, 0..n, taus);
+        form_q::<S, T::Lane<S>>(simd, a, n, taus, q);
+        let (nothing, nan) = (T::Lane::<S>::splat(simd, T::ZERO), T::Lane::<S>::splat(simd, nan()));
+        for j in 0..n {
+            for i in 0..n {
+                let at = i + j * n;
+                if i > j + 1 {
+                    nothing.store(a, at);
+                } else if failed.any() {
+                    T::Lane::<S>::choose(failed, nan, Lane::<S>::load(simd, a, at)).store(a, at);
+                }
+                if i > 0 && j > 0 && failed.any() {
+                    T::Lane::<S>::choose(failed, nan, Lane::<S>::load(simd, q, at)).store(q, at);
+                }
+            }
+        }
+        unpack(simd, a, count, square, dst);
+        unpack(simd, q, count, square, q_out.into_data());
+    }
+}
+
 /// Reduces a tile in place, column by column.
 #[inline(always)]
 pub(super) fn reduce<S: Simd, X: Lane<S>>(
@@ -99,6 +161,36 @@ pub(super) fn reduce<S: Simd, X: Lane<S>>(
             reflect_rows::<S, X, 1>(simd, tau, tail, columns, stride, row);
         }
         reflect_columns::<S, X>(simd, tau.conj(), tail, right, stride, k + 1);
+    }
+}
+
+/// Q from the reflectors below the first subdiagonal.
+#[inline(always)]
+pub(super) fn form_q<S: Simd, X: Lane<S>>(
+    simd: S,
+    a: &[Reg<S, X>],
+    n: usize,
+    taus: &[Reg<S, X>],
+    q: &mut [Reg<S, X>],
+) {
+    let splat = |x| X::from_real(Vector::splat(simd, x));
+    for j in 0..n {
+        for i in 0..n {
+            splat(if i == j { X::Real::ONE } else { X::Real::ZERO }).store(q, i + j * n);
+        }
+    }
+    let stride = n * X::PARTS;
+    for k in (0..n - 1).rev() {
+        let tail = &a[k * stride + (k + 2) * X::PARTS..(k + 1) * stride];
+        let tau = X::load(simd, taus, k);
+        reflect_columns::<S, X>(
+            simd,
+            tau,
+            tail,
+            &mut q[(k + 1) * stride..n * stride],
+            stride,
+            k + 1,
+        );
     }
 }
 

@@ -15,6 +15,7 @@ for_each_scalar!(
     lu_solve,
     cholesky,
     qr,
+    hess,
     tridiagonal,
     tridiagonal_beside
 );
@@ -98,6 +99,33 @@ fn solve<T: Scalar>() {
                     alike(found, expected, 1000 * n, &format!("{what}, {i}"));
                 }
             }
+        }
+    }
+}
+
+/// Some matrices are not finite.
+fn hess<T: Scalar>() {
+    for (n, batch) in [1, 2, 3, 5, 8, 17].into_iter().flat_map(|n| BATCHES.map(|b| (n, b))) {
+        let mut a = random::<T>(n * n * batch);
+        if batch > 7 {
+            a[4 * n * n] = T::from_real(T::Real::from_f64(f64::NAN));
+        }
+        let mut expected = (vec![T::ZERO; a.len()], vec![T::ZERO; a.len()]);
+        let matrices = expected.0.chunks_mut(n * n).zip(expected.1.chunks_mut(n * n));
+        for ((h, q), a) in matrices.zip(a.chunks(n * n)) {
+            crate::hessenberg::hess(1, n, InOut { src: Some(a), dst: h }, q, &Serial).unwrap();
+        }
+        for level in Level::available() {
+            let what = format!("{n}, batch {batch}, {level:?}");
+            let mut found = (vec![T::ONE; a.len()], vec![T::ONE; a.len()]);
+            let h = InOut { src: Some(&a[..]), dst: &mut found.0[..] };
+            let operands = (
+                ItemsInOut::new("h", batch, &[n, n], h).unwrap(),
+                ItemsMut::new("q", batch, &[n, n], &mut found.1).unwrap(),
+            );
+            level.run::<T, _>(batch, operands, &super::hessenberg::Whole { n });
+            alike(&found.0, &expected.0, 1000 * n, &what);
+            alike(&found.1, &expected.1, 1000 * n, &what);
         }
     }
 }

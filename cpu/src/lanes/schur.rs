@@ -4,8 +4,7 @@ use lapax_core::{InOut, ItemsInOut, ItemsMut, Scalar as _};
 use pulp::{NullaryFnOnce, Simd};
 
 use super::francis::Francis;
-use super::hessenberg::reduce;
-use super::reflector::reflect_columns;
+use super::hessenberg::{form_q, reduce};
 use super::scaling::Extent;
 use super::single_shift::SingleShift;
 use super::wide::{pack_as, unpack_as};
@@ -202,35 +201,5 @@ impl<S: Simd, X: Lane<S>> NullaryFnOnce for Form<'_, S, X> {
         } else {
             SingleShift::<S, X> { h: a, n, q: z, schur }.run(simd)
         }
-    }
-}
-
-/// Q from the reflectors below the first subdiagonal.
-#[inline(always)]
-fn form_q<S: Simd, X: Lane<S>>(
-    simd: S,
-    a: &[Reg<S, X>],
-    n: usize,
-    taus: &[Reg<S, X>],
-    q: &mut [Reg<S, X>],
-) {
-    let splat = |x| X::from_real(Vector::splat(simd, x));
-    for j in 0..n {
-        for i in 0..n {
-            splat(if i == j { X::Real::ONE } else { X::Real::ZERO }).store(q, i + j * n);
-        }
-    }
-    let stride = n * X::PARTS;
-    for k in (0..n - 1).rev() {
-        let tail = &a[k * stride + (k + 2) * X::PARTS..(k + 1) * stride];
-        let tau = X::load(simd, taus, k);
-        reflect_columns::<S, X>(
-            simd,
-            tau,
-            tail,
-            &mut q[(k + 1) * stride..n * stride],
-            stride,
-            k + 1,
-        );
     }
 }

@@ -4,8 +4,9 @@ use lapax_core::{ItemsInOut, ItemsMut};
 
 use super::integers::Int;
 use super::workspace::Lengths;
-use super::{Routines, checked, each, finite, in_place};
+use super::{Routines, checked, each, finite, in_place, qr};
 use crate::hessenberg::active_range;
+use crate::row_major;
 use crate::{Error, InOut, Serial, Threads};
 
 /// [`crate::hessenberg::gehrd`] by LAPACK's xGEHRD.
@@ -47,4 +48,18 @@ pub fn gehrd<T: Routines>(
         }
     });
     Ok(())
+}
+
+/// [`crate::hessenberg::hess`] by [`gehrd`] and [`qr::orgqr`].
+///
+/// # Errors
+/// As [`gehrd`].
+pub fn hess<T: Routines>(
+    batch: usize,
+    n: usize,
+    h: InOut<'_, T>,
+    q: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    row_major::hess((gehrd, qr::orgqr), batch, n, h, q, threads)
 }

@@ -143,20 +143,27 @@ def settled(times: Sequence[Sequence[float]]) -> bool:
 
 
 def _warm(run: Program) -> float:
-    """The mean time of as many calls as a burst has, after as many untimed ones; at least one.
+    """The mean time of the calls of a burst, after untimed ones.
 
-    A burst of 2 ms, from which on times stay as they are: with 0.5 ms `qr` of 8 x 8 took 12.6 us
-    and stock JAX's 11.3, with 2, 10 and 50 ms 10.8 to 11.3 both; `lu` of 16 x 16, c64, 15.6 and
-    15.1, then 14.0 to 14.5 and 14.1 to 14.7. But at least five calls where these take no longer
-    than 20 ms: after another program `lu` of 10,000 8 x 8, 13 MB, took 1450, 860, 820, 740, 690
-    and at last 610 us, as its operands and results came back into the last cache.
+    A burst takes 2 ms, and has at least five calls where these take no longer than 20 ms: after
+    another program `lu` of 10,000 8 x 8, 13 MB, took 1450, 860, 820, 740, 690 and at last 610 us,
+    as its operands and results came back into the last cache.
+
+    Calls of less than 20 us are warmed up for 20 ms: glibc takes that long to come to terms with
+    the aligned blocks that XLA asks for, unless a routine takes 32 KB for itself in each call,
+    whereupon glibc puts its lists in order. `hessenberg` of 2 x 2, f64, took 8.5 us up to the 30th
+    call after jaxlib's, whose xGEHRD does so, 7.2 up to the 1000th and 6.7 from then on; jaxlib's
+    own 6.6 from the tenth on.
     """
-    burst, calls, patience = 2e-3, 5, 2e-2
+    burst, calls, patience, short = 2e-3, 5, 2e-2, 2e-5
     began, count, passed = time.perf_counter(), 0, 0.0
-    while count == 0 or passed < (burst if count >= calls else patience):
+    while count == 0 or passed < (
+        burst if count >= calls and passed >= count * short else patience
+    ):
         jax.block_until_ready(run())
         count += 1
         passed = time.perf_counter() - began
+    count = min(count, max(calls, math.ceil(count * burst / passed)))
     began = time.perf_counter()
     for _ in range(count):
         jax.block_until_ready(run())

@@ -46,6 +46,14 @@ def _gehrd_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array
     return unless(info == 0, np.maximum(error, departure(q, a)))
 
 
+def _hess_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    (a,), (h, q) = args, rets
+    n = a.shape[-1]
+    form = np.all(np.tril(h, -2) == 0, axis=(-2, -1))
+    error = scaled(wide(q) @ wide(h) @ adjoint(wide(q)) - wide(a), norm(wide(a)), n, a)
+    return unless(form, np.maximum(error, departure(wide(q), a)))
+
+
 CHECKS = {
     "gehrd": Check(
         square,
@@ -53,4 +61,5 @@ CHECKS = {
         lambda size, attrs: 10 * size.n**3 / 3,
         attrs=lambda size: {"low": np.int32(1), "high": np.int32(size.n)},
     ),
+    "hess": Check(square, _hess_ratios, lambda size, attrs: 14 * size.n**3 / 3),
 }
