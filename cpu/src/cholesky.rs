@@ -128,7 +128,7 @@ pub fn cholesky<T: Scalar>(
     let operands = (ItemsInOut::new("l", batch, &[n, n], l)?,);
     if few {
         few::each(batch, operands, |(l,)| {
-            let factored = if n <= TINY || T::IS_COMPLEX {
+            let factored = if n <= TINY {
                 if mean {
                     row_major::mean_with_adjoint(l, n);
                 }

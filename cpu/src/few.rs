@@ -28,8 +28,10 @@ const COMPLEX_ORDER: usize = 20;
 /// sides: both go number by number.
 pub(crate) const NUMBERS: usize = 16;
 /// The largest order of a real symmetric matrix to factor: f64 and f32 of 16 580 and 360, 550 and 320, 24 840 and 730, 840
-/// and 630, 32 1090 and 1260, 870 and 1000; of a complex one COMPLEX_ORDER, c128 of 16 750 and 630.
+/// and 630, 32 1090 and 1260, 870 and 1000; of a complex one c128 and c64 24 1850 and 1340, 2150 and 1140, 28 2920 and
+/// 2000, 2530 and 1420, 32 2810 and 4980, 2630 and 3680; number by number c128 of 16 860 and so 590, 20 1650 and 1050.
 const HERMITIAN: usize = 24;
+const COMPLEX_HERMITIAN: usize = 28;
 /// The largest order of a system with several right-hand sides. With n, f64 and c128: n = 9 380 and 110, 530 and 290,
 /// 16 521 and 200, 1080 and 620, 20 820 and 450, 1890 and 1270, 24 640 and 580, 1630 and 1690, 32 940 and 1220, 2960 and
 /// 3600.
@@ -58,7 +60,7 @@ pub(crate) fn largest_factored<T: Scalar>() -> usize {
 
 /// The largest order of a Hermitian matrix to factor.
 pub(crate) fn largest_hermitian<T: Scalar>() -> usize {
-    if T::IS_COMPLEX { COMPLEX_ORDER } else { HERMITIAN }
+    if T::IS_COMPLEX { COMPLEX_HERMITIAN } else { HERMITIAN }
 }
 
 /// The largest order of a system that [`substitute`] pays for, and the most right-hand sides.
@@ -314,35 +316,43 @@ impl<T: Scalar, const L: usize> WithSimd for FactorHermitian<'_, T, L> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> bool {
         let Self { a, n, mean } = self;
-        let lanes = T::Real::lanes::<S>();
-        let pitch = n.next_multiple_of(lanes);
+        let (lanes, parts) = (T::Real::lanes::<S>(), T::Lane::<S>::PARTS);
+        // Of a complex row a register of real parts, one of imaginary parts, and so on.
+        let (strips, pitch) = (n.div_ceil(lanes), n.next_multiple_of(lanes) * parts);
+        let place = |i: usize| i / lanes * lanes * parts + i % lanes;
         let mut block = Block([T::ZERO; L]);
-        let block = &mut block.0[..n * pitch];
+        let block = &mut bytemuck::cast_slice_mut::<T, T::Real>(&mut block.0)[..n * pitch];
         let half = T::Real::ONE / (T::Real::ONE + T::Real::ONE);
         for (k, (to, row)) in block.chunks_exact_mut(pitch).zip(a.chunks_exact(n)).enumerate() {
             for i in k..n {
                 let adjoint = a[i * n + k].conj();
-                to[i] = if mean { (adjoint + row[i]).scale(half) } else { adjoint };
+                let x = if mean { (adjoint + row[i]).scale(half) } else { adjoint };
+                to[place(i)] = x.re();
+                if parts > 1 {
+                    to[place(i) + lanes] = x.im();
+                }
             }
         }
         for j in 0..n {
             let (above, below) = block.split_at_mut((j + 1) * pitch);
             let u = &mut above[j * pitch..];
-            let Some((root, reciprocal)) = root(u[j].re()) else { return false };
+            let Some((root, reciprocal)) = root(u[place(j)]) else { return false };
             let factor = Vector::<S, T::Real>::splat(simd, reciprocal);
-            for strip in (j / lanes * lanes..pitch).step_by(lanes) {
-                let u = &mut u[strip..strip + lanes];
-                T::Lane::<S>::read(simd, u).scale(factor).write(u);
+            let registers = T::Real::registers::<S>(u).0;
+            for strip in j / lanes..strips {
+                T::Lane::<S>::load(simd, registers, strip).scale(factor).store(registers, strip);
             }
             a[j * n + j] = T::from_real(root);
             for (row, i) in below.chunks_exact_mut(pitch).zip(j + 1..) {
-                let l = u[i].conj();
+                let at = place(i);
+                let im = if parts > 1 { -u[at + lanes] } else { T::Real::ZERO };
+                let l = T::from_parts(u[at], im);
                 a[i * n + j] = l;
                 let l = T::Lane::<S>::splat(simd, l);
-                for strip in (i / lanes * lanes..pitch).step_by(lanes) {
-                    let u = T::Lane::<S>::read(simd, &u[strip..strip + lanes]);
-                    let row = &mut row[strip..strip + lanes];
-                    T::Lane::<S>::read(simd, row).sub_mul(l, u).write(row);
+                let (u, row) = (T::Real::registers::<S>(u).0, T::Real::registers::<S>(row).0);
+                for strip in i / lanes..strips {
+                    let u = T::Lane::<S>::load(simd, u, strip);
+                    T::Lane::<S>::load(simd, row, strip).sub_mul(l, u).store(row, strip);
                 }
             }
         }
