@@ -149,8 +149,8 @@ def _warm(run: Program) -> float:
     another program `lu` of 10,000 8 x 8, 13 MB, took 1450, 860, 820, 740, 690 and at last 610 us,
     as its operands and results came back into the last cache.
 
-    Calls of less than 20 us are warmed up for 20 ms: glibc takes that long to come to terms with
-    the aligned blocks that XLA asks for, unless a routine takes 32 KB for itself in each call,
+    Calls of less than 20 us are warmed up for 20 ms: glibc seems to take that long to come to terms
+    with the aligned blocks that XLA asks for, unless a routine takes 32 KB for itself in each call,
     whereupon glibc puts its lists in order. `hessenberg` of 2 x 2, f64, took 8.5 us up to the 30th
     call after jaxlib's, whose xGEHRD does so, 7.2 up to the 1000th and 6.7 from then on; jaxlib's
     own 6.6 from the tenth on.
