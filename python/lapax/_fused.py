@@ -45,6 +45,13 @@ _stock = {
 """JAX's functions, None where this JAX has none of the name."""
 
 
+def _original(name: str) -> Callable[..., Any]:
+    """A function of JAX's that is replaced: one that this JAX has."""
+    stock = _stock[name]
+    assert stock is not None
+    return stock
+
+
 def replace_functions() -> list[Callable[[], None]]:
     """Puts the primitives in place of JAX's functions; returns what undoes it."""
     undo = []
@@ -144,8 +151,7 @@ def _cholesky(x: Any, *, symmetrize_input: bool = True) -> jax.Array:
 
 
 def _stock_cholesky(x: jax.Array, *, symmetrize_input: bool) -> jax.Array:
-    stock = _stock[_CHOLESKY]
-    assert stock is not None
+    stock = _original(_CHOLESKY)
     factor: jax.Array = stock(x, symmetrize_input=symmetrize_input)
     return factor
 
@@ -177,8 +183,7 @@ def _lu_solve(lu: Any, permutation: Any, b: Any, trans: int) -> jax.Array:
 def _stock_lu_solve(
     lu: jax.Array, permutation: jax.Array, b: jax.Array, *, trans: int
 ) -> jax.Array:
-    stock = _stock[_LU_SOLVE]
-    assert stock is not None
+    stock = _original(_LU_SOLVE)
     solve: Callable[..., jax.Array] = functools.partial(stock, trans=trans)
     for _ in lu.shape[:-2]:
         solve = jax.vmap(solve)
@@ -238,8 +243,7 @@ def _slogdet_primal(a: Any) -> tuple[jax.Array, jax.Array]:
 
 
 def _stock_slogdet(a: jax.Array) -> tuple[jax.Array, jax.Array]:
-    stock = _stock[_SLOGDET]
-    assert stock is not None
+    stock = _original(_SLOGDET)
     sign, logabs = stock(a)
     return sign, logabs
 
@@ -287,8 +291,7 @@ def _fits(op: str, ranks: Sequence[int], arrays: Sequence[jax.Array]) -> bool:
 
 
 def _stock_solve(a: jax.Array, b: jax.Array) -> jax.Array:
-    stock = _stock[_SOLVE]
-    assert stock is not None
+    stock = _original(_SOLVE)
     x: jax.Array = stock(a, b)
     return x
 
@@ -333,8 +336,7 @@ def _inv(a: Any) -> jax.Array:
 
 
 def _stock_inv(a: Any) -> jax.Array:
-    stock = _stock[_INV]
-    assert stock is not None
+    stock = _original(_INV)
     x: jax.Array = stock(a)
     return x
 
@@ -357,8 +359,7 @@ def _hessenberg(
     if calc_q and isinstance(a, jax.Array) and _fits("hess", (2,), [a]):
         h, q = _hess_p.bind(a)
         return h, q
-    stock = _stock[_HESSENBERG]
-    assert stock is not None
+    stock = _original(_HESSENBERG)
     both: jax.Array | tuple[jax.Array, jax.Array] = stock(
         a, calc_q=calc_q, overwrite_a=overwrite_a, check_finite=check_finite
     )
@@ -366,8 +367,7 @@ def _hessenberg(
 
 
 def _stock_hess(a: jax.Array) -> tuple[jax.Array, jax.Array]:
-    stock = _stock[_HESSENBERG]
-    assert stock is not None
+    stock = _original(_HESSENBERG)
     h, q = stock(a, calc_q=True)
     return h, q
 
