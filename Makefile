@@ -8,7 +8,7 @@ OLDEST := .venv-oldest
 PY := $(VENV)/bin/python
 PIP := -m pip --disable-pip-version-check --quiet
 
-RUST := $(shell git ls-files '*.rs' '*.toml' Cargo.lock 2>/dev/null)
+RUST := $(shell git ls-files '*.rs' '*.toml' '*.cu' '*.cuh' Cargo.lock 2>/dev/null)
 PACKAGE := $(shell git ls-files 'python/*' pyproject.toml README.md 2>/dev/null)
 
 # Debian's reference LAPACK, where it is installed: the LAPACK backend is then tested with it.

@@ -812,19 +812,20 @@ pub(crate) fn hess<T: Scalar>(
     }
     let reflectors = InOut { src: None, dst: &mut product[..] };
     orgqr(batch, rows, rows, rows, reflectors, &tau, threads)?;
+    for (b, q) in q.chunks_exact_mut(n * n).enumerate() {
+        q[..n].fill(T::ZERO);
+        q[0] = T::ONE;
+        let product = product[b * rows * rows..].chunks_exact(rows.max(1));
+        for (to, column) in q[n..].chunks_exact_mut(n).zip(product) {
+            to[0] = T::ZERO;
+            to[1..].copy_from_slice(column);
+        }
+    }
     transpose_in_place(batch, n, dst, threads)?;
-    for (b, (h, q)) in dst.chunks_exact_mut(n * n).zip(q.chunks_exact_mut(n * n)).enumerate() {
+    transpose_in_place(batch, n, q, threads)?;
+    for (h, q) in dst.chunks_exact_mut(n * n).zip(q.chunks_exact_mut(n * n)) {
         if h[0].is_nan() {
             not_finite(h, q, n);
-        } else {
-            q.fill(T::ZERO);
-            q[0] = T::ONE;
-            let product = &product[b * rows * rows..(b + 1) * rows * rows];
-            for (j, column) in product.chunks_exact(rows.max(1)).enumerate() {
-                for (i, &x) in column.iter().enumerate() {
-                    q[(i + 1) * n + j + 1] = x;
-                }
-            }
         }
         only_hessenberg(h, n);
     }

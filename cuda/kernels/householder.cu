@@ -2,7 +2,7 @@
 //
 // H_i = I - tau_i v v^H, v zero above row i, one in it, stored below it in column i (as xGEQRF leaves
 // it). A block per matrix: the t columns of V lie in shared memory (order x t elements); each warp has a
-// column of the result in registers, order <= 128, and applies all reflectors to it without meeting
+// column of the result in registers, order <= 256, and applies all reflectors to it without meeting
 // others. H_i acts on rows from i on alone.
 //
 //   orgqr: the first n columns of Q, in the memory of the reflectors
@@ -10,7 +10,7 @@
 #include "scalar.cuh"
 
 namespace {
-constexpr int THREADS = 256;
+constexpr int THREADS = 512;
 
 template <class T> INLINE void load(T* s, const T* a, int count) {
   for (int e = threadIdx.x; e < count; e += blockDim.x) s[e] = a[e];
@@ -86,23 +86,26 @@ INLINE void ormqr(const T* a, const T* tau, T* c, long long batch, int m, int n,
 }  // namespace
 
 #define INSTANCE(suffix, T)                                                                       \
-  extern "C" __global__ void __launch_bounds__(THREADS)                                           \
+  extern "C" __global__ void __launch_bounds__(THREADS, 1)                                        \
       orgqr_##suffix(T* a, const T* tau, long long batch, int m, int n, int t) {                  \
     SHARED_MEMORY(raw);                                                                           \
     T* s = reinterpret_cast<T*>(raw);                                                             \
     if (m <= LANES) orgqr<T, 1>(a, tau, batch, m, n, t, s);                                       \
-    else orgqr<T, 4>(a, tau, batch, m, n, t, s);                                                  \
+    else if (m <= 4 * LANES) orgqr<T, 4>(a, tau, batch, m, n, t, s);                              \
+    else orgqr<T, 8>(a, tau, batch, m, n, t, s);                                                  \
   }                                                                                               \
   KERNEL(orgqr_##suffix);                                                                         \
-  extern "C" __global__ void __launch_bounds__(THREADS)                                           \
+  extern "C" __global__ void __launch_bounds__(THREADS, 1)                                        \
       ormqr_##suffix(const T* a, const T* tau, T* c, long long batch, int m, int n, int p, int t, \
                      int left, int adjoint) {                                                     \
     SHARED_MEMORY(raw);                                                                           \
     T* s = reinterpret_cast<T*>(raw);                                                             \
     if ((left ? m : n) <= LANES)                                                                  \
       ormqr<T, 1>(a, tau, c, batch, m, n, p, t, left, adjoint, s);                                \
-    else                                                                                          \
+    else if ((left ? m : n) <= 4 * LANES)                                                         \
       ormqr<T, 4>(a, tau, c, batch, m, n, p, t, left, adjoint, s);                                \
+    else                                                                                          \
+      ormqr<T, 8>(a, tau, c, batch, m, n, p, t, left, adjoint, s);                                \
   }                                                                                               \
   KERNEL(ormqr_##suffix);
 FOR_SCALARS(INSTANCE)

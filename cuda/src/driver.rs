@@ -73,7 +73,7 @@ pub fn runs_kernels() -> Result<(), Error> {
 pub struct Limits {
     /// Number of streaming multiprocessors.
     pub processors: usize,
-    /// Bytes of shared memory that a block can have.
+    /// Bytes of shared memory that a block can have, the kernel's own among them.
     pub shared_memory: usize,
 }
 

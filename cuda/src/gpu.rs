@@ -111,6 +111,11 @@ impl<'a> Gpu<'a> {
         module::function(self.context, kernel).map(|_| ())
     }
 
+    /// Bytes of shared memory that a launch of a kernel may ask for.
+    pub(crate) fn shared_memory(&self, kernel: Kernel) -> Result<usize, Error> {
+        module::function(self.context, kernel).map(|function| function.shared_memory)
+    }
+
     /// Queues a kernel. Nothing is queued where the grid is empty.
     ///
     /// # Safety
@@ -128,7 +133,7 @@ impl<'a> Gpu<'a> {
         let function = module::function(self.context, kernel)?;
         let queued = arguments.with_addresses(|list| {
             let (list, none) = (list.as_mut_ptr(), std::ptr::null_mut());
-            let (function, stream) = (function.0, self.stream);
+            let (function, stream) = (function.handle, self.stream);
             // SAFETY: the function is the kernel's in the stream's context; the caller's promise.
             unsafe {
                 sys::cuLaunchKernel(function, grid, 1, 1, x, y, z, shared, stream, list, none)
@@ -176,6 +181,7 @@ arguments!(A B C D E F G);
 arguments!(A B C D E F G H);
 arguments!(A B C D E F G H I);
 arguments!(A B C D E F G H I J);
+arguments!(A B C D E F G H I J K L M N);
 
 /// Blocks for so many pieces of work: one each up to a few for each processor, which then take more.
 pub(crate) fn blocks(pieces: usize, limits: Limits) -> u32 {

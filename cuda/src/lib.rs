@@ -17,6 +17,7 @@ pub mod eigh;
 mod error;
 mod gpu;
 mod handle;
+mod jacobi;
 mod library;
 pub mod lu;
 pub mod memory;

@@ -7,8 +7,9 @@ use crate::error::{Error, narrow, product};
 use crate::gpu::{Gpu, Launch, blocks};
 use crate::handle::{DENSE, parameters};
 use crate::memory::{InOut, Input, Output};
-use crate::module::kernel;
-use crate::{Scalar, small};
+use crate::module::{Kernel, kernel};
+use crate::small::{self, THREADS_OF_A_COLUMN};
+use crate::Scalar;
 
 /// Factors each matrix of a batch as A = P·L·U, with partial pivoting.
 ///
@@ -37,7 +38,7 @@ pub fn getrf<T: Scalar>(
         return driver::fill(gpu.stream(), info.as_ptr().cast(), 0, info.len() * size_of::<i32>());
     }
     let a = gpu.initialized(a)?;
-    if let Some(launch) = small::plan::<T>(gpu, batch, m, n, kernel!(T, "factor", "getrf"))? {
+    if let Some(launch) = small::plan::<T>(gpu, batch, (m, n), THREADS_OF_A_COLUMN, kernel!(T, "factor", "getrf"))? {
         let (a, ipiv, info) = (a.as_ptr(), ipiv.as_ptr(), info.as_ptr());
         let (batch, m, n): (i64, i32, i32) =
             (narrow("batch", batch)?, narrow("m", m)?, narrow("n", n)?);
@@ -140,7 +141,8 @@ pub fn lu_pivots_to_permutation(
     }
     let (batch_i64, k_i32): (i64, i32) = (narrow("batch", batch)?, narrow("k", k)?);
     let p_i32: i32 = narrow("p", p)?;
-    let (launch, in_shared) = permutation_plan(batch, p, gpu.limits()?);
+    let room = gpu.shared_memory(BLOCK)?;
+    let (launch, in_shared) = permutation_plan(batch, p, gpu.limits()?, room);
     let (pivots, permutation) = (pivots.as_ptr(), permutation.as_ptr());
     // SAFETY: the parameters of both kernels; pivots and permutation have batch·k and batch·p elements.
     unsafe {
@@ -159,13 +161,21 @@ pub fn lu_pivots_to_permutation(
 /// # Errors
 /// As there.
 pub fn load_lu_pivots_to_permutation(gpu: &Gpu<'_>) -> Result<(), Error> {
-    gpu.load(kernel!("lu_pivots", "lu_pivots_warp"))?;
-    gpu.load(kernel!("lu_pivots", "lu_pivots_block"))
+    gpu.load(WARP)?;
+    gpu.load(BLOCK)
 }
 
+const WARP: Kernel = kernel!("lu_pivots", "lu_pivots_warp");
+const BLOCK: Kernel = kernel!("lu_pivots", "lu_pivots_block");
+
 /// A warp for each of many small permutations, else a block; and for a block, whether the permutation
-/// fits into its shared memory.
-fn permutation_plan(batch: usize, p: usize, limits: Limits) -> (Launch, Option<bool>) {
+/// fits into the `room` that it has in shared memory.
+fn permutation_plan(
+    batch: usize,
+    p: usize,
+    limits: Limits,
+    room: usize,
+) -> (Launch, Option<bool>) {
     /// Up to here a warp alone is quick, and four fit into a block's shared memory of every device.
     const WARP_ROWS: usize = 1024;
     /// Up to here a warp writes the permutation as fast as a block would.
@@ -175,16 +185,16 @@ fn permutation_plan(batch: usize, p: usize, limits: Limits) -> (Launch, Option<b
     if p <= TINY_ROWS || p <= WARP_ROWS && batch >= 2 * limits.processors {
         let warps = WARPS.min(batch);
         let launch = Launch {
-            kernel: kernel!("lu_pivots", "lu_pivots_warp"),
+            kernel: WARP,
             grid: blocks(batch.div_ceil(warps), limits),
             block: [32, u32::try_from(warps).unwrap_or(1), 1],
             shared: u32::try_from(bytes * warps).unwrap_or(u32::MAX),
         };
         return (launch, None);
     }
-    let in_shared = bytes <= limits.shared_memory;
+    let in_shared = bytes <= room;
     let launch = Launch {
-        kernel: kernel!("lu_pivots", "lu_pivots_block"),
+        kernel: BLOCK,
         grid: blocks(batch, limits),
         block: [if p <= 256 { 64 } else { 256 }, 1, 1],
         shared: if in_shared { u32::try_from(bytes).unwrap_or(u32::MAX) } else { 0 },

@@ -49,7 +49,11 @@ pub struct Kernel {
 
 /// A kernel's function in one context.
 #[derive(Clone, Copy)]
-pub(crate) struct Function(pub(crate) sys::CUfunction);
+pub(crate) struct Function {
+    pub(crate) handle: sys::CUfunction,
+    /// Bytes of shared memory that a launch may ask for: what a block can have, less the kernel's own.
+    pub(crate) shared_memory: usize,
+}
 
 // SAFETY: the driver's handles may be used from any thread.
 unsafe impl Send for Function {}
@@ -74,10 +78,13 @@ pub(crate) fn function(context: sys::CUcontext, kernel: Kernel) -> Result<Functi
 }
 
 fn find(context: sys::CUcontext, kernel: Kernel) -> Result<Function, Error> {
+    use sys::CUfunction_attribute as Attribute;
     let library = library(kernel.module)?;
     let what = || format!("kernel {}", kernel.name.to_string_lossy());
     let mut handle = null_mut();
     let mut function = null_mut();
+    const OWN: Attribute = Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
+    const ASKED: Attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     // SAFETY: the library is loaded and the name a C string; the handle is the kernel's.
     unsafe {
         let found = sys::cuLibraryGetKernel(&raw mut handle, library, kernel.name.as_ptr());
@@ -85,15 +92,16 @@ fn find(context: sys::CUcontext, kernel: Kernel) -> Result<Function, Error> {
         driver::within(context, || {
             check(sys::cuKernelGetFunction(&raw mut function, handle), what)?;
             let device = driver::current_device()?;
+            let mut own = 0;
+            check(sys::cuKernelGetAttribute(&raw mut own, OWN, handle, device), what)?;
             // A kernel may use all the shared memory that a block can have if it asks for it.
-            let bytes = driver::limits(context)?.shared_memory;
-            let attribute =
-                sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
-            check(sys::cuKernelSetAttribute(attribute, bytes, handle, device), what)
-        })?;
+            let most = driver::limits(context)?.shared_memory;
+            let shared_memory = most.saturating_sub(usize::try_from(own).unwrap_or(0));
+            let bytes = i32::try_from(shared_memory).unwrap_or(i32::MAX);
+            check(sys::cuKernelSetAttribute(ASKED, bytes, handle, device), what)?;
+            Ok(Function { handle: function, shared_memory })
+        })
     }
-    Ok(Function(function))
 }
 
 /// The driver's library of a module.

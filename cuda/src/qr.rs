@@ -10,10 +10,11 @@ use crate::gpu::{Gpu, Launch};
 use crate::handle::{DENSE, parameters};
 use crate::memory::{InOut, Input, Output};
 use crate::module::kernel;
-use crate::{Scalar, small};
+use crate::small::{self, THREADS_OF_A_VECTOR};
+use crate::Scalar;
 
 /// The largest order of a Q that an own kernel applies: its vectors are in a warp's registers.
-const KERNEL_ORDER: usize = 128;
+const KERNEL_ORDER: usize = 256;
 
 /// Factors each matrix of a batch as A = Q·R.
 ///
@@ -37,7 +38,7 @@ pub fn geqrf<T: Scalar>(
         return Ok(());
     }
     let a = gpu.initialized(a)?;
-    if let Some(launch) = small::plan::<T>(gpu, batch, m, n, kernel!(T, "factor", "geqrf"))? {
+    if let Some(launch) = small::plan::<T>(gpu, batch, (m, n), THREADS_OF_A_VECTOR, kernel!(T, "factor", "geqrf"))? {
         let (batch, m, n): (i64, i32, i32) =
             (narrow("batch", batch)?, narrow("m", m)?, narrow("n", n)?);
         // SAFETY: the kernel's parameters; the operands have batch·m·n and batch·k elements.
@@ -113,7 +114,7 @@ pub fn load_geqrf<T: Scalar>(gpu: &Gpu<'_>) -> Result<(), Error> {
 /// The first n columns of Q = H₁·H₂⋯H_t from its reflectors.
 ///
 /// `a` is m × n, m ≥ n ≥ t, with the reflectors in its first t columns, and becomes Q. With m up to
-/// 128 and reflectors that fit into a block's shared memory, one launch of an own kernel; others go to
+/// 256 and reflectors that fit into a block's shared memory, one launch of an own kernel; others go to
 /// cuSOLVER one by one.
 ///
 /// # Errors
@@ -138,7 +139,7 @@ pub fn orgqr<T: Scalar>(
         return Ok(());
     }
     let a = gpu.initialized(a)?;
-    if let Some(launch) = kernel_plan::<T>(gpu, batch, m, t, kernel!(T, "householder", "orgqr"))? {
+    if let Some(launch) = kernel_plan::<T>(gpu, batch, (m, t, n), kernel!(T, "householder", "orgqr"))? {
         let (batch, m): (i64, i32) = (narrow("batch", batch)?, narrow("m", m)?);
         let (n, t): (i32, i32) = (narrow("n", n)?, narrow("t", t)?);
         // SAFETY: the kernel's parameters; the operands have batch·m·n and batch·t elements.
@@ -196,7 +197,7 @@ pub struct Sizes {
 /// A product with Q = H₁·H₂⋯H_t: Q·C or C·Q, or with Qᴴ for `adjoint`.
 ///
 /// The reflectors are in the first t columns of `a`, whose rows are as many as Q's; `c` becomes the
-/// product. With Q of order up to 128 and reflectors that fit into a block's shared memory, one launch
+/// product. With Q of order up to 256 and reflectors that fit into a block's shared memory, one launch
 /// of an own kernel; others go to cuSOLVER one by one.
 ///
 /// # Errors
@@ -214,13 +215,13 @@ pub fn ormqr<T: Scalar>(
     if batch == 0 || m == 0 || n == 0 {
         return Ok(());
     }
-    let order = if side == Side::Left { m } else { n };
+    let (order, columns) = if side == Side::Left { (m, n) } else { (n, m) };
     let c = gpu.initialized(c)?;
     if t == 0 {
         return Ok(());
     }
     let kernel = kernel!(T, "householder", "ormqr");
-    if let Some(launch) = kernel_plan::<T>(gpu, batch, order, t, kernel)? {
+    if let Some(launch) = kernel_plan::<T>(gpu, batch, (order, t, columns), kernel)? {
         let (a, tau, c) = (a.as_ptr(), tau.as_ptr(), c.as_ptr());
         let (left, adjoint) = (i32::from(side == Side::Left), i32::from(adjoint));
         let (batch, m, n): (i64, i32, i32) =
@@ -310,14 +311,13 @@ pub fn load_ormqr<T: Scalar>(gpu: &Gpu<'_>) -> Result<(), Error> {
 fn kernel_plan<T: Scalar>(
     gpu: &Gpu<'_>,
     batch: usize,
-    order: usize,
-    t: usize,
+    (order, t, columns): (usize, usize, usize),
     kernel: crate::Kernel,
 ) -> Result<Option<Launch>, Error> {
     if order > KERNEL_ORDER {
         return Ok(None);
     }
-    small::shared::<T>(gpu, batch, order, t, order * order, kernel)
+    small::shared::<T>(gpu, batch, (order, t), columns * THREADS_OF_A_VECTOR, kernel)
 }
 
 /// Elements of a workspace as a 32-bit function of cuSOLVER asks for them.

@@ -1,5 +1,5 @@
-//! The singular value decomposition A = U·diag(s)·Vᴴ, by Jacobi's rotations, QR steps or the polar
-//! decomposition, all cuSOLVER's.
+//! The singular value decomposition A = U·diag(s)·Vᴴ: of matrices that fit into a block's shared memory
+//! by an own kernel, of others by cuSOLVER's Jacobi rotations, QR steps or polar decomposition.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -11,6 +11,7 @@ use crate::driver;
 use crate::error::{Error, Kind, narrow, product};
 use crate::gpu::Gpu;
 use crate::handle::{DENSE, GESVDJ, Info, parameters};
+use crate::jacobi::{self, Form};
 use crate::memory::{InOut, Output};
 use crate::qr::elements_of;
 
@@ -23,7 +24,7 @@ pub struct Svd<T: Scalar> {
     pub u: Output<T>,
     /// V for Jacobi's and the polar method, Vᴴ for QR steps, column-major.
     pub v: Output<T>,
-    /// 0, or i > 0 where i values did not converge.
+    /// 0; i < 0 where the matrix holds NaN or inf, or i > 0 where i values did not converge.
     pub info: Output<i32>,
 }
 
@@ -82,11 +83,33 @@ fn begin<T: Scalar>(
     Ok(nothing)
 }
 
+/// xGESDD's `info` of a matrix that is not finite.
+const NOT_FINITE: c_int = -4;
+
+/// The own kernel, where a matrix fits into a block's shared memory, for both functions whose results are
+/// not transposed: they name an accuracy, not a method. Returns whether that was so.
+fn rotate_in_blocks<T: Scalar>(
+    gpu: &Gpu<'_>,
+    job: Job,
+    sizes: Sizes,
+    a: Output<T>,
+    results: &Svd<T>,
+) -> Result<bool, Error> {
+    let vectors = job.vectors == Vectors::Wanted;
+    let Some(plan) = jacobi::plan::<T>(gpu, sizes, vectors)? else {
+        return Ok(false);
+    };
+    let columns = job.columns(sizes);
+    let form = Form { vectors, columns, adjoint: false, not_finite: NOT_FINITE };
+    jacobi::rotate(gpu, &plan, sizes, form, a, results)?;
+    Ok(true)
+}
+
 /// Decomposes each matrix of a batch by Jacobi's rotations.
 ///
 /// `a` is m × n and becomes scratch. `results.u` and `results.v` hold U and V, **not** Vᴴ, and are
-/// scratch where no vectors are wanted. One call for a batch of matrices up to 32 × 32 with square
-/// factors, else one by one.
+/// scratch where no vectors are wanted. Matrices that fit into a block's shared memory are one launch of
+/// an own kernel; others go to cuSOLVER one by one.
 ///
 /// # Errors
 /// Where a size exceeds `i32`, scratch or a library is not to be had, or the device fails.
@@ -97,87 +120,14 @@ pub fn gesvdj<T: Scalar>(
     a: InOut<T>,
     results: Svd<T>,
 ) -> Result<(), Error> {
-    /// cuSOLVER's batched function takes no larger ones.
-    const BATCHED_ORDER: usize = 32;
     if begin(gpu, job.vectors, sizes, &results)? {
         return Ok(());
     }
-    let Sizes { batch, m, n } = sizes;
     let a = gpu.initialized(a)?;
-    if batch > 1 && m.max(n) <= BATCHED_ORDER && !job.thin {
-        return rotate_batch(gpu, job, sizes, a, results);
+    if rotate_in_blocks(gpu, job, sizes, a, &results)? {
+        return Ok(());
     }
     rotate_one_by_one(gpu, job, sizes, a, results)
-}
-
-fn rotate_batch<T: Scalar>(
-    gpu: &Gpu<'_>,
-    job: Job,
-    Sizes { batch, m, n }: Sizes,
-    a: Output<T>,
-    Svd { s, u, v, info }: Svd<T>,
-) -> Result<(), Error> {
-    const FUNCTIONS: [[&CStr; 4]; 2] = [
-        [
-            c"cusolverDnSgesvdjBatched_bufferSize",
-            c"cusolverDnDgesvdjBatched_bufferSize",
-            c"cusolverDnCgesvdjBatched_bufferSize",
-            c"cusolverDnZgesvdjBatched_bufferSize",
-        ],
-        [
-            c"cusolverDnSgesvdjBatched",
-            c"cusolverDnDgesvdjBatched",
-            c"cusolverDnCgesvdjBatched",
-            c"cusolverDnZgesvdjBatched",
-        ],
-    ];
-    let (rows, cols, count): (c_int, c_int, c_int) =
-        (narrow("m", m)?, narrow("n", n)?, narrow("batch", batch)?);
-    let (dense, settings) = (gpu.handle(&DENSE)?, Info::new(&GESVDJ)?);
-    let (solver, settings): (_, *mut c_void) = (dense.raw(), settings.raw());
-    let (mode, mut elements) = (eigen_mode(job.vectors), 0);
-    let (a, s, info) = (a.as_ptr(), s.as_ptr(), info.as_ptr());
-    let (u, v) = (u.as_ptr(), v.as_ptr());
-    // SAFETY: the functions' arguments; the matrices are on the device, batch of each.
-    unsafe {
-        let list = (
-            solver,
-            mode,
-            rows,
-            cols,
-            a,
-            rows,
-            s,
-            u,
-            rows,
-            v,
-            cols,
-            &raw mut elements,
-            settings,
-            count,
-        );
-        dense.call(of_type::<T>(FUNCTIONS[0]), list)?;
-        let work = gpu.scratch::<T>(elements_of(elements))?;
-        let list = (
-            solver,
-            mode,
-            rows,
-            cols,
-            a,
-            rows,
-            s,
-            u,
-            rows,
-            v,
-            cols,
-            work.as_ptr(),
-            elements,
-            info,
-            settings,
-            count,
-        );
-        dense.call(of_type::<T>(FUNCTIONS[1]), list)
-    }
 }
 
 fn rotate_one_by_one<T: Scalar>(
@@ -242,7 +192,7 @@ fn rotate_one_by_one<T: Scalar>(
     Ok(())
 }
 
-/// Decomposes each matrix of a batch by way of its polar decomposition: as [`gesvdj`], one by one.
+/// Decomposes each matrix of a batch by way of its polar decomposition: as [`gesvdj`].
 ///
 /// # Errors
 /// As [`gesvdj`].
@@ -256,8 +206,11 @@ pub fn gesvdp<T: Scalar>(
     if begin(gpu, job.vectors, sizes, &results)? {
         return Ok(());
     }
-    let (Svd { s, u, v, info }, Sizes { batch, m, n }) = (results, sizes);
     let a = gpu.initialized(a)?;
+    if rotate_in_blocks(gpu, job, sizes, a, &results)? {
+        return Ok(());
+    }
+    let (Svd { s, u, v, info }, Sizes { batch, m, n }) = (results, sizes);
     let (u_columns, v_columns) = job.columns(sizes);
     let (size, k) = (product("a", &[m, n])?, m.min(n));
     let (u_size, v_size) = (product("u", &[m, u_columns])?, product("v", &[n, v_columns])?);
@@ -338,10 +291,11 @@ pub fn gesvdp<T: Scalar>(
     Ok(())
 }
 
-/// Decomposes each matrix of a batch by implicit QR steps, one by one.
+/// Decomposes each matrix of a batch by implicit QR steps.
 ///
 /// `a` is m × n with m ≥ n, and becomes scratch. `results.v` holds Vᴴ. With `vectors` All U is square, with Thin it
-/// has n columns, with None both are set to zero.
+/// has n columns, with None both are set to zero. Matrices that fit into a block's shared memory are one
+/// launch of [`gesvdj`]'s kernel; others go to cuSOLVER one by one.
 ///
 /// # Errors
 /// As [`gesvdj`], and where m < n, which cuSOLVER does not take.
@@ -361,9 +315,18 @@ pub fn gesvd<T: Scalar>(
     if begin(gpu, wanted, sizes, &results)? {
         return Ok(());
     }
-    let Svd { s, u, v, info } = results;
+    /// xGESVD's `info` of a matrix that is not finite.
+    const NOT_FINITE: c_int = -5;
     let a = gpu.initialized(a)?;
     let u_columns = if vectors == SingularVectors::Thin { n } else { m };
+    let with_vectors = wanted == Vectors::Wanted;
+    if let Some(plan) = jacobi::plan::<T>(gpu, sizes, with_vectors)? {
+        let columns = (u_columns, n);
+        let (vectors, adjoint) = (with_vectors, true);
+        let form = Form { vectors, columns, adjoint, not_finite: NOT_FINITE };
+        return jacobi::rotate(gpu, &plan, sizes, form, a, &results);
+    }
+    let Svd { s, u, v, info } = results;
     let size = product("a", &[m, n])?;
     let (u_size, v_size) = match vectors {
         SingularVectors::None => (0, 0),
@@ -443,10 +406,11 @@ pub fn gesvd<T: Scalar>(
     Ok(())
 }
 
-/// Makes the handle of all three.
+/// Loads what all three launch, and makes their handle.
 ///
 /// # Errors
 /// As [`gesvdj`].
-pub fn load(gpu: &Gpu<'_>) -> Result<(), Error> {
+pub fn load<T: Scalar>(gpu: &Gpu<'_>) -> Result<(), Error> {
+    gpu.load(jacobi::kernel::<T>())?;
     gpu.prepare(&DENSE)
 }

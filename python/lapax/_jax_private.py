@@ -52,8 +52,7 @@ def linalg_function(name: str) -> Callable[..., Any] | None:
     0.8.0 – 0.12.0.1: `cholesky`, which jax.numpy and jax.scipy look up there for each call, and
     `_lu_solve_core(lu, permutation, b, trans)` of one system.
     """
-    function: Callable[..., Any] | None = getattr(_linalg, name, None)
-    return function
+    return _found(_linalg, name)
 
 
 def numpy_linalg_function(name: str) -> Callable[..., Any] | None:
@@ -62,8 +61,7 @@ def numpy_linalg_function(name: str) -> Callable[..., Any] | None:
     0.8.0 – 0.12.0.1: `_slogdet_lu(a)`, a custom_jvp that `slogdet` and `det` look up for each call;
     `inv(a)`, which is `jax.numpy.linalg.inv`.
     """
-    function: Callable[..., Any] | None = getattr(_numpy_linalg, name, None)
-    return function
+    return _found(_numpy_linalg, name)
 
 
 def scipy_linalg_function(name: str) -> Callable[..., Any] | None:
@@ -72,14 +70,17 @@ def scipy_linalg_function(name: str) -> Callable[..., Any] | None:
     0.8.0 – 0.12.0.1: `hessenberg(a, *, calc_q, overwrite_a, check_finite)`, which is
     `jax.scipy.linalg.hessenberg`.
     """
-    function: Callable[..., Any] | None = getattr(_scipy_linalg, name, None)
-    return function
+    return _found(_scipy_linalg, name)
 
 
 def jvp_rule(function: Any) -> Callable[..., Any] | None:
     """The rule of a custom_jvp; None of another function. 0.8.0 – 0.12.0.1: `custom_jvp.jvp`."""
-    rule: Callable[..., Any] | None = getattr(function, "jvp", None)
-    return rule
+    return _found(function, "jvp")
+
+
+def _found(place: Any, name: str) -> Callable[..., Any] | None:
+    function: Callable[..., Any] | None = getattr(place, name, None)
+    return function
 
 
 def replace_linalg_function(

@@ -138,7 +138,7 @@ super::ops! { svd;
             }
         },
         queued,
-        load(lapax_cuda::svd::load),
+        load(lapax_cuda::svd::load::<T>),
         run(|call, gpu| {
             let (m, n) = if call.transposed { (call.n, call.m) } else { (call.m, call.n) };
             let sizes = lapax_cuda::svd::Sizes { batch: call.batch, m, n };
@@ -234,6 +234,7 @@ super::ops! { svd;
     /// `s` holds the singular values, descending. The columns of `u` and `v` are the singular vectors,
     /// as many as rows or columns with `full_matrices`, else min(m, n); without `compute_uv` they are
     /// zeros. `scratch` is what is left of `a`. `info = i > 0`: the rotations did not converge.
+    /// `info = -4`: A holds NaN or inf, where an own kernel decomposes it; `s`, `u` and `v` are NaN then.
     gesvdj: Gesvdj<T: Scalar> over [f32, f64, c32, c64], Column {
         dims { m, n, k = min(m, n), u_cols = cut(full_matrices, m, k), v_cols = cut(full_matrices, n, k) }
         args { a: T [m, n] }
@@ -245,7 +246,7 @@ super::ops! { svd;
     cpu = none;
     cuda = {
         "cusolver_gesvdj_ffi", queued,
-        load(lapax_cuda::svd::load),
+        load(lapax_cuda::svd::load::<T>),
         run(|call, gpu| {
             let sizes = lapax_cuda::svd::Sizes { batch: call.batch, m: call.m, n: call.n };
             let results = lapax_cuda::svd::Svd {
@@ -273,7 +274,7 @@ super::ops! { svd;
     cpu = none;
     cuda = {
         "cusolver_gesvdp_ffi", queued,
-        load(lapax_cuda::svd::load),
+        load(lapax_cuda::svd::load::<T>),
         run(|call, gpu| {
             let sizes = lapax_cuda::svd::Sizes { batch: call.batch, m: call.m, n: call.n };
             let results = lapax_cuda::svd::Svd {

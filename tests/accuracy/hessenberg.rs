@@ -164,16 +164,21 @@ fn same_bits_everywhere<T: Sample>(backend: Backend) {
     }
 }
 
-/// Row-major matrices, of which one of a batch is not finite, have the H of column-major ones.
+/// Row-major matrices, of which one of a batch is not finite, have the H of column-major ones, and the same
+/// Q on any number of threads. At the last order Q is formed by tiles.
 fn by_rows<T: Sample>(backend: Backend) {
-    for (n, batch) in [(1, 9), (1, 2), (2, 1), (3, 9), (5, 2), (17, 9), (33, 2), (130, 1), (300, 1)]
-    {
+    const SIZES: [(usize, usize); 10] =
+        [(1, 9), (1, 2), (2, 1), (3, 9), (5, 2), (17, 9), (33, 2), (130, 1), (300, 1), (400, 1)];
+    for (n, batch) in SIZES {
         let mut a: Vec<T> = matrix::<T>(Kind::Random, n, n * batch, 3).narrowed(0);
         if batch > 1 {
             a[n * n + n - 1] = T::nan();
         }
         let reduced = reduce(backend, batch, n, (1, n), &a, &Serial);
-        let (h, q) = both(backend, batch, n, &transposes(n, n, &a), &Spawned(3));
+        let rows = transposes(n, n, &a);
+        let (h, q) = both(backend, batch, n, &rows, &Spawned(3));
+        let alone = both(backend, batch, n, &rows, &Serial);
+        assert!(bits(&q) == bits(&alone.1), "n = {n}: Q by one thread and by three");
         let (h, q) = (transposes(n, n, &h), transposes(n, n, &q));
         for (b, (h, q)) in h.chunks_exact(n * n).zip(q.chunks_exact(n * n)).enumerate() {
             let expected = &reduced.a[b * n * n..(b + 1) * n * n];

@@ -1,5 +1,7 @@
 """`make bench-gpu`: lapax beside jaxlib on this machine's GPU, in ten minutes.
 
+    python tests/gpu/bench.py [NAME…]        # these programs alone
+
 Each program is compiled with and without lapax and run in turns; medians over the turns, of as many
 calls queued at once as take a few milliseconds. A row prints only where both answers are right.
 """
@@ -18,9 +20,12 @@ import numpy as np
 import lapax
 from programs import LIMIT, PROGRAMS, Program
 
-SIZES = ((4, 10_000), (16, 2_000), (32, 1_000), (64, 256), (128, 64), (1024, 1))
-TURNS = 9
+SIZES = ((4, 10_000), (16, 2_000), (32, 1_000), (64, 256), (128, 64), (32, 1), (128, 1), (1024, 1))
+TURNS, FEWEST_TURNS = 9, 3
 SECONDS = 0.01
+"""What a side takes in a turn, at least."""
+ENOUGH = 3.0
+"""Seconds of a row after which FEWEST_TURNS will do."""
 
 
 def main() -> int:
@@ -33,7 +38,8 @@ def main() -> int:
     print(f"{device.device_kind}, jax {jax.__version__}, lapax {lapax.__version__}, float32")
     print(f"{'program':<20}{'n':>6}{'batch':>8}{'jaxlib µs':>12}{'lapax µs':>12}{'ratio':>8}")
     wrong = 0
-    for program in PROGRAMS:
+    names = sys.argv[1:] or [program.name for program in PROGRAMS]
+    for program in [program for program in PROGRAMS if program.name in names]:
         for n, batch in SIZES:
             line = _row(program, n, batch, device)
             wrong += "wrong" in line
@@ -54,12 +60,16 @@ def _row(program: Program, n: int, batch: int, device: Any) -> str:
                 return f"  {name}'s answer is wrong: residual {ratio:.3g}"
     except Exception as error:  # A program that one side does not have is no row.
         return f"  {str(error).splitlines()[0][:70]}"
-    calls = max(1, int(SECONDS / _time(ours, 1)))
-    times: dict[str, list[float]] = {"stock": [], "ours": []}
-    for _ in range(TURNS):
-        times["stock"].append(_time(stock, calls))
-        times["ours"].append(_time(ours, calls))
-    before, now = (1e6 * statistics.median(times[side]) for side in ("stock", "ours"))
+    sides = (stock, ours)
+    calls = [max(1, int(SECONDS / _time(side, 1))) for side in sides]
+    times: list[list[float]] = [[], []]
+    start = time.perf_counter()
+    for turn in range(TURNS):
+        if turn >= FEWEST_TURNS and time.perf_counter() - start > ENOUGH:
+            break
+        for side, count, found in zip(sides, calls, times, strict=True):
+            found.append(_time(side, count))
+    before, now = (1e6 * statistics.median(found) for found in times)
     return f"{before:>12.1f}{now:>12.1f}{before / now:>8.2f}"
 
 

@@ -146,7 +146,8 @@ def _coo(data: Any, row: Any, col: Any, x: Any) -> Any:
 
 def _there_and_back(form: Any) -> Callable[..., Any]:
     """The sparse matrix of a dense one, and its dense one; with more places than elements."""
-    return lambda a: form.fromdense(a, nse=a.size // 2).todense()
+    # A call for no element at all is none.
+    return lambda a: form.fromdense(a, nse=1 + a.size // 2).todense()
 
 
 def _product(transpose: bool, listed: bool) -> Callable[[Arrays, Arrays], float]:

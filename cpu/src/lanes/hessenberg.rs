@@ -8,7 +8,7 @@ use pulp::Simd;
 use super::reflector::{reflect_columns, reflector};
 use super::scaling::Extent;
 use super::tile::{pack, unpack};
-use super::{Kernel, Lane, Order, Reg, Shape, Tile, Vector};
+use super::{Kernel, Lane, Mask, Order, Reg, Shape, Tile, Vector};
 use crate::Scalar;
 use crate::scalar::nan;
 
@@ -53,10 +53,8 @@ impl<T: Scalar> Kernel<T, (ItemsInOut<'_, T>, ItemsMut<'_, T>, ItemsMut<'_, i32>
         reduce::<S, T::Lane<S>>(simd, a, n, self.active.clone(), taus);
         let failed = extent.scaling(simd).failed;
         if failed.any() {
-            let nan = T::Lane::<S>::splat(simd, nan());
-            for x in a.chunks_exact_mut(parts).chain(taus.chunks_exact_mut(parts)) {
-                T::Lane::<S>::choose(failed, nan, Lane::<S>::load(simd, x, 0)).store(x, 0);
-            }
+            spoil::<S, T>(simd, failed, a);
+            spoil::<S, T>(simd, failed, taus);
         }
         unpack(simd, a, count, square, dst);
         if n > 1 {
@@ -110,22 +108,34 @@ impl<T: Scalar> Kernel<T, (ItemsInOut<'_, T>, ItemsMut<'_, T>)> for Whole {
         let failed = extent.scaling(simd).failed;
         reduce::<S, T::Lane<S>>(simd, a, n, 0..n, taus);
         form_q::<S, T::Lane<S>>(simd, a, n, taus, q);
-        let (nothing, nan) = (T::Lane::<S>::splat(simd, T::ZERO), T::Lane::<S>::splat(simd, nan()));
+        if failed.any() {
+            spoil::<S, T>(simd, failed, a);
+            // The first row and column are the same for all.
+            for column in q[n * parts..].chunks_exact_mut(n * parts) {
+                spoil::<S, T>(simd, failed, &mut column[parts..]);
+            }
+        }
+        let nothing = T::Lane::<S>::splat(simd, T::ZERO);
         for j in 0..n {
-            for i in 0..n {
-                let at = i + j * n;
-                if i > j + 1 {
-                    nothing.store(a, at);
-                } else if failed.any() {
-                    T::Lane::<S>::choose(failed, nan, Lane::<S>::load(simd, a, at)).store(a, at);
-                }
-                if i > 0 && j > 0 && failed.any() {
-                    T::Lane::<S>::choose(failed, nan, Lane::<S>::load(simd, q, at)).store(q, at);
-                }
+            for i in j + 2..n {
+                nothing.store(a, i + j * n);
             }
         }
         unpack(simd, a, count, square, dst);
         unpack(simd, q, count, square, q_out.into_data());
+    }
+}
+
+/// Makes the numbers of lanes that failed NaN.
+#[inline(always)]
+fn spoil<S: Simd, T: Scalar>(
+    simd: S,
+    failed: Mask<S, T::Real>,
+    numbers: &mut [Reg<S, T::Lane<S>>],
+) {
+    let nan = T::Lane::<S>::splat(simd, nan());
+    for x in numbers.chunks_exact_mut(<T::Lane<S> as Lane<S>>::PARTS) {
+        T::Lane::<S>::choose(failed, nan, Lane::<S>::load(simd, x, 0)).store(x, 0);
     }
 }
 

@@ -120,6 +120,8 @@ using std::copysign;
 using std::fabs;
 using std::fmax;
 using std::hypot;
+using std::ilogb;
+using std::scalbn;
 using std::sqrt;
 template <class T> inline T min(T a, T b) { return b < a ? b : a; }
 template <class T> inline T max(T a, T b) { return a < b ? b : a; }

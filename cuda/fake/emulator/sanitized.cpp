@@ -78,6 +78,23 @@ template <class R> void factor(const std::string& type, int parts, int m, int n,
   launch("orgqr" + type, 64, 1, v, seed, qr.data(), tau.data(), BATCH, m, n, k);
 }
 
+template <class R> void svd(const std::string& type, int parts, int m, int n, unsigned seed) {
+  const int rows = m > n ? m : n, k = m > n ? n : m, numbers = rows > 32 ? rows : 32;
+  for (int vectors : {0, 1})
+    for (int adjoint : {0, 1})
+      for (int u_columns : {k, m}) {
+        if (adjoint && m < n) continue;
+        const int v_columns = u_columns == m ? n : k;
+        const size_t elements = (rows | 1) * k + vectors * ((k | 1) * k + 2 * rows);
+        const size_t shared = elements * parts * sizeof(R) + 2 * numbers * sizeof(R) + k * sizeof(int32_t);
+        Operand<R> a(BATCH * m * n * parts), s(BATCH * k), u(BATCH * m * u_columns * parts);
+        Operand<R> v(BATCH * n * v_columns * parts);
+        std::vector<int32_t> info(BATCH);
+        launch("gesvdj" + type, 64, 1, shared, seed, a.data(), s.data(), u.data(), v.data(), info.data(),
+               BATCH, m, n, u_columns, v_columns, vectors, adjoint, -4, rows > 16 ? 32 : 8);
+      }
+}
+
 // Rows that are empty, long, and not of the matrix; offsets past the entries.
 template <class R>
 void sparse(const std::string& type, int parts, int rows, int columns, int n, unsigned seed) {
@@ -137,6 +154,9 @@ template <class R> void all(const std::string& type, int parts) {
       launch("cholesky_update" + type, n <= 32 ? 32 : 64, 1, 0, seed, r.data(), w.data(), BATCH, n);
       factor<R>(type, parts, n, n, seed);
       factor<R>(type, parts, n + 7, n, seed);
+      if (n <= 5)
+        for (auto [rows, columns] : {std::pair(n, n), std::pair(n + 13, n), std::pair(n, n + 13)})
+          svd<R>(type, parts, rows, columns, seed);
       for (int lower : {0, 1}) {
         Operand<R> a(BATCH * n * n * parts);
         for (long long i = 0; i < BATCH * n && !odd; i++)

@@ -81,9 +81,10 @@ pub(crate) fn functions() -> Slots {
     }
     list! {
         cuCtxGetDevice cuCtxPopCurrent_v2 cuCtxPushCurrent_v2 cuDeviceGetAttribute cuDriverGetVersion
-        cuGetErrorName cuGetErrorString cuInit cuKernelGetFunction cuKernelSetAttribute cuLaunchKernel
-        cuLibraryGetKernel cuLibraryLoadData cuMemAllocHost_v2 cuMemcpyDtoDAsync_v2 cuMemcpyDtoHAsync_v2
-        cuMemcpyHtoDAsync_v2 cuMemsetD8Async cuStreamGetCtx cuStreamSynchronize
+        cuGetErrorName cuGetErrorString cuInit cuKernelGetAttribute cuKernelGetFunction
+        cuKernelSetAttribute cuLaunchKernel cuLibraryGetKernel cuLibraryLoadData cuMemAllocHost_v2
+        cuMemcpyDtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpyHtoDAsync_v2 cuMemsetD8Async cuStreamGetCtx
+        cuStreamSynchronize
     }
 }
 
@@ -91,6 +92,8 @@ pub(crate) fn functions() -> Slots {
 const CONTEXT: usize = 0xc0_0000;
 /// Shared memory that a block has without asking.
 const SHARED_UNASKED: usize = 48 << 10;
+/// Shared memory that every kernel has of its own: what is left for launches is not all of a block's.
+const SHARED_OWN: c_int = 64;
 
 /// The status that a test wants, or that a capture forces, or success.
 fn status(name: &'static str, captured: bool) -> c_uint {
@@ -250,6 +253,18 @@ unsafe extern "C" fn cuKernelGetFunction(
     unsafe { answer(status("cuKernelGetFunction", false), function, kernel) }
 }
 
+unsafe extern "C" fn cuKernelGetAttribute(
+    value: *mut c_int,
+    attribute: c_uint,
+    _kernel: *mut c_void,
+    _device: c_int,
+) -> c_uint {
+    const SHARED: c_uint = 1;
+    assert_eq!(attribute, SHARED);
+    // SAFETY: the driver's contract.
+    unsafe { answer(status("cuKernelGetAttribute", true), value, SHARED_OWN) }
+}
+
 unsafe extern "C" fn cuKernelSetAttribute(
     attribute: c_uint,
     value: c_int,
@@ -258,6 +273,9 @@ unsafe extern "C" fn cuKernelSetAttribute(
 ) -> c_uint {
     const SHARED: c_uint = 8;
     assert_eq!(attribute, SHARED);
+    if value > state().shared_memory - SHARED_OWN {
+        return status::INVALID_VALUE;
+    }
     // SAFETY: kernels are made by cuLibraryGetKernel and never freed.
     let kernel = unsafe { &*kernel.cast::<Kernel>() };
     *kernel.shared.lock().unwrap_or_else(PoisonError::into_inner) =

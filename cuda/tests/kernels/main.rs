@@ -10,4 +10,5 @@ mod factor;
 mod host;
 mod lu_pivots;
 mod sparse;
+mod svd;
 mod tridiagonal;

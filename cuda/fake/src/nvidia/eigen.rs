@@ -339,73 +339,6 @@ unsafe extern "C" fn gesvdj<T: Number>(
     0
 }
 
-unsafe extern "C" fn gesvdj_batched_size<T: Number>(
-    _: Handle,
-    _: c_int,
-    m: c_int,
-    n: c_int,
-    _: *const T,
-    lda: c_int,
-    _: *const T::Real,
-    _: *const T,
-    ldu: c_int,
-    _: *const T,
-    ldv: c_int,
-    elements: *mut c_int,
-    settings: Handle,
-    batch: c_int,
-) -> c_uint {
-    assert!(m <= 32 && n <= 32 && lda >= m && ldu >= m && ldv >= n);
-    assert!(!settings.is_null() && batch > 0);
-    // SAFETY: the library's contract.
-    unsafe { answer_elements(elements) }
-}
-
-unsafe extern "C" fn gesvdj_batched<T: Number>(
-    handle: Handle,
-    mode: c_int,
-    m: c_int,
-    n: c_int,
-    a: *mut T,
-    lda: c_int,
-    s: *mut T::Real,
-    u: *mut T,
-    ldu: c_int,
-    v: *mut T,
-    ldv: c_int,
-    work: *mut T,
-    elements: c_int,
-    info: *mut c_int,
-    settings: Handle,
-    batch: c_int,
-) -> c_uint {
-    let (rows, cols) = (size(m), size(n));
-    for index in 0..size(batch) {
-        // SAFETY: the library's contract.
-        unsafe {
-            gesvdj(
-                handle,
-                mode,
-                0,
-                m,
-                n,
-                a.add(index * rows * cols),
-                lda,
-                s.add(index * rows.min(cols)),
-                u.add(index * rows * rows),
-                ldu,
-                v.add(index * cols * cols),
-                ldv,
-                work,
-                elements,
-                info.add(index),
-                settings,
-            );
-        }
-    }
-    0
-}
-
 unsafe extern "C" fn gesvdp_sizes(
     _: Handle,
     _: Handle,
@@ -681,9 +614,4 @@ pub(crate) fn list(slots: &mut Slots) {
         "cusolverDnCgesvdj_bufferSize" "cusolverDnZgesvdj_bufferSize");
     four!(slots, gesvdj: "cusolverDnSgesvdj" "cusolverDnDgesvdj" "cusolverDnCgesvdj"
         "cusolverDnZgesvdj");
-    four!(slots, gesvdj_batched_size: "cusolverDnSgesvdjBatched_bufferSize"
-        "cusolverDnDgesvdjBatched_bufferSize" "cusolverDnCgesvdjBatched_bufferSize"
-        "cusolverDnZgesvdjBatched_bufferSize");
-    four!(slots, gesvdj_batched: "cusolverDnSgesvdjBatched" "cusolverDnDgesvdjBatched"
-        "cusolverDnCgesvdjBatched" "cusolverDnZgesvdjBatched");
 }
