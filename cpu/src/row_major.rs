@@ -919,6 +919,27 @@ pub(crate) fn tridiagonal_solve<T: Scalar>(
     Ok(())
 }
 
+/// Writes an m × n row-major matrix column-major, by all threads.
+pub(crate) fn transpose_one<T: Scalar>(
+    (m, n): (usize, usize),
+    src: &[T],
+    dst: &mut [T],
+    threads: &dyn Threads,
+) {
+    /// The columns that a thread writes at a time.
+    const TOGETHER: usize = 64;
+    let parts: Vec<_> = dst.chunks_mut(TOGETHER * m).map(Mutex::new).collect();
+    run_each(
+        threads,
+        parts.len(),
+        || (),
+        |(), part| {
+            let mut columns = parts[part].lock().unwrap_or_else(PoisonError::into_inner);
+            transpose_columns((m, n), src, part * TOGETHER, &mut columns);
+        },
+    );
+}
+
 /// Writes each m × n row-major matrix of `src` column-major to `dst`.
 fn transpose<T: Scalar>(
     batch: usize,
@@ -927,22 +948,12 @@ fn transpose<T: Scalar>(
     dst: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    /// The columns, and the bytes from which a matrix is shared by the columns that are written.
-    const TOGETHER: usize = 64;
+    /// The bytes from which threads share a matrix.
     const LARGE: usize = 1 << 20;
     let operands =
         (Items::new("a", batch, &[m, n], src)?, ItemsMut::new("a", batch, &[m, n], dst)?);
     if batch == 1 && size_of_val(src) >= LARGE {
-        let parts: Vec<_> = dst.chunks_mut(TOGETHER * m).map(Mutex::new).collect();
-        run_each(
-            threads,
-            parts.len(),
-            || (),
-            |(), part| {
-                let mut columns = parts[part].lock().unwrap_or_else(PoisonError::into_inner);
-                transpose_columns((m, n), src, part * TOGETHER, &mut columns);
-            },
-        );
+        transpose_one((m, n), src, dst, threads);
         return Ok(());
     }
     let elements = nanoseconds::<T>(m.saturating_mul(n));

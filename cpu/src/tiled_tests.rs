@@ -17,6 +17,7 @@ use crate::reflectors::Reflectors;
 use crate::tiled_bidiagonal::bidiagonalize_tiled;
 use crate::tiled_hessenberg::reduce_tiled;
 use crate::tiled_tridiagonal::tridiagonalize_tiled;
+use crate::triangular::{COPIED_ORDER, trsm};
 use crate::{
     Diag, Real, Scalar, Uplo, cholesky, hessenberg, lu, reflectors, tiled_cholesky, tiled_lu,
     tiled_qr, tridiagonalize,
@@ -28,6 +29,7 @@ for_each_scalar!(
     qr_factors,
     strip_beside_its_block,
     triangular,
+    copied_triangle,
     tridiagonal,
     bidiagonal,
     hessenberg_form,
@@ -245,8 +247,7 @@ fn triangular<T: Scalar>() {
             let mut x = b.clone();
             let x_in = InOut { src: None, dst: &mut x[..] };
             let (trans, diag) = (Trans::ConjTranspose, Diag::NonUnit);
-            crate::triangular::trsm(side, uplo, trans, diag, 1, m, columns, &a, x_in, threads)
-                .unwrap();
+            trsm(side, uplo, trans, diag, 1, m, columns, &a, x_in, threads).unwrap();
             x
         });
         let at = |i: usize, j: usize| {
@@ -263,6 +264,31 @@ fn triangular<T: Scalar>() {
             terms.fold(T::ZERO, |sum, x| sum + x)
         });
         close(&product.collect::<Vec<_>>(), &b, 10 * n, &what);
+    }
+}
+
+/// A large triangle that lies across the right-hand sides is copied: the same bits as where it lies along.
+fn copied_triangle<T: Scalar>() {
+    let (n, nrhs) = (COPIED_ORDER, 70);
+    let mut a = random::<T>(n * n);
+    for i in 0..n {
+        a[i * (n + 1)] = T::from_real(T::Real::from_f64(n as f64));
+    }
+    let across = transposed(&a, n, n);
+    let b = random::<T>(n * nrhs);
+    for side in [Side::Left, Side::Right] {
+        let (m, columns) = if side == Side::Left { (n, nrhs) } else { (nrhs, n) };
+        let solve = |uplo, trans, a: &[T], threads: &dyn Threads| {
+            let mut x = b.clone();
+            let x_in = InOut { src: None, dst: &mut x[..] };
+            trsm(side, uplo, trans, Diag::NonUnit, 1, m, columns, a, x_in, threads).unwrap();
+            x
+        };
+        let along = solve(Uplo::Lower, Trans::None, &a, &Serial);
+        let what = format!("{side:?} across");
+        let found =
+            on_threads(&what, |threads| solve(Uplo::Upper, Trans::Transpose, &across, threads));
+        assert!(found == along && found != b, "{what}: another result than along");
     }
 }
 

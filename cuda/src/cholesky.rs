@@ -2,6 +2,7 @@
 
 use lapax_core::{Uplo, index_fits_i32};
 
+use crate::Scalar;
 use crate::codes::fill_mode;
 use crate::driver;
 use crate::error::{Error, narrow, product};
@@ -10,7 +11,6 @@ use crate::handle::{DENSE, parameters};
 use crate::memory::{InOut, Output};
 use crate::module::kernel;
 use crate::small::{self, THREADS_OF_A_COLUMN};
-use crate::Scalar;
 
 /// Factors each Hermitian positive definite matrix of a batch as A = L·Lᴴ or A = Uᴴ·U.
 ///
@@ -36,7 +36,9 @@ pub fn potrf<T: Scalar>(
         return driver::fill(gpu.stream(), info.as_ptr().cast(), 0, info.len() * size_of::<i32>());
     }
     let a = gpu.initialized(a)?;
-    if let Some(launch) = small::plan::<T>(gpu, batch, (n, n), THREADS_OF_A_COLUMN, kernel!(T, "factor", "potrf"))? {
+    if let Some(launch) =
+        small::plan::<T>(gpu, batch, (n, n), THREADS_OF_A_COLUMN, kernel!(T, "factor", "potrf"))?
+    {
         let lower = i32::from(uplo == Uplo::Lower);
         let (batch, n): (i64, i32) = (narrow("batch", batch)?, narrow("n", n)?);
         // SAFETY: the kernel's parameters; the operands have batch·n·n and batch elements.

@@ -69,9 +69,8 @@ pub(crate) fn plan<T: Scalar>(
 /// What the kernel's contract asks for.
 fn shared_memory<T: Scalar>(rows: usize, columns: usize, vectors: bool) -> usize {
     let of_vectors = (columns | 1).saturating_mul(columns).saturating_add(2 * rows);
-    let elements = (rows | 1)
-        .saturating_mul(columns)
-        .saturating_add(if vectors { of_vectors } else { 0 });
+    let elements =
+        (rows | 1).saturating_mul(columns).saturating_add(if vectors { of_vectors } else { 0 });
     elements
         .saturating_mul(size_of::<T>())
         .saturating_add(2 * rows.max(32) * size_of::<T::Real>())
@@ -94,9 +93,8 @@ pub(crate) fn rotate<T: Scalar>(
     let v_columns: c_int = narrow("columns of v", form.columns.1)?;
     let (vectors, adjoint) = (c_int::from(form.vectors), c_int::from(form.adjoint));
     let (not_finite, group) = (form.not_finite, plan.group);
-    let list = (
-        a, s, u, v, info, batch, m, n, u_columns, v_columns, vectors, adjoint, not_finite, group,
-    );
+    let list =
+        (a, s, u, v, info, batch, m, n, u_columns, v_columns, vectors, adjoint, not_finite, group);
     // SAFETY: the kernel's parameters; the operands have so many elements, u and v where vectors are wanted.
     unsafe { gpu.launch(&plan.launch, list) }
 }

@@ -2,6 +2,7 @@
 
 use lapax_core::index_fits_i32;
 
+use crate::Scalar;
 use crate::driver::{self, Limits};
 use crate::error::{Error, narrow, product};
 use crate::gpu::{Gpu, Launch, blocks};
@@ -9,7 +10,6 @@ use crate::handle::{DENSE, parameters};
 use crate::memory::{InOut, Input, Output};
 use crate::module::{Kernel, kernel};
 use crate::small::{self, THREADS_OF_A_COLUMN};
-use crate::Scalar;
 
 /// Factors each matrix of a batch as A = P·L·U, with partial pivoting.
 ///
@@ -38,7 +38,9 @@ pub fn getrf<T: Scalar>(
         return driver::fill(gpu.stream(), info.as_ptr().cast(), 0, info.len() * size_of::<i32>());
     }
     let a = gpu.initialized(a)?;
-    if let Some(launch) = small::plan::<T>(gpu, batch, (m, n), THREADS_OF_A_COLUMN, kernel!(T, "factor", "getrf"))? {
+    if let Some(launch) =
+        small::plan::<T>(gpu, batch, (m, n), THREADS_OF_A_COLUMN, kernel!(T, "factor", "getrf"))?
+    {
         let (a, ipiv, info) = (a.as_ptr(), ipiv.as_ptr(), info.as_ptr());
         let (batch, m, n): (i64, i32, i32) =
             (narrow("batch", batch)?, narrow("m", m)?, narrow("n", n)?);
@@ -170,12 +172,7 @@ const BLOCK: Kernel = kernel!("lu_pivots", "lu_pivots_block");
 
 /// A warp for each of many small permutations, else a block; and for a block, whether the permutation
 /// fits into the `room` that it has in shared memory.
-fn permutation_plan(
-    batch: usize,
-    p: usize,
-    limits: Limits,
-    room: usize,
-) -> (Launch, Option<bool>) {
+fn permutation_plan(batch: usize, p: usize, limits: Limits, room: usize) -> (Launch, Option<bool>) {
     /// Up to here a warp alone is quick, and four fit into a block's shared memory of every device.
     const WARP_ROWS: usize = 1024;
     /// Up to here a warp writes the permutation as fast as a block would.

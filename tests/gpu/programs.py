@@ -71,6 +71,11 @@ def tall(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
     return [random(rng, dtype, batch, n + n // 2 + 1, n)]
 
 
+def tall_and_columns(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """The same, and columns that its Q multiplies."""
+    return [*tall(rng, dtype, n, batch), random(rng, dtype, batch, n, 3)]
+
+
 def hermitian(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
     """One Hermitian matrix."""
     a = random(rng, dtype, batch, n, n)
@@ -178,6 +183,20 @@ def _eig(args: Arrays, rets: Arrays) -> float:
     return distance(a @ v, v * w[..., None, :], a)
 
 
+def _multiplied(args: Arrays, rets: Arrays) -> float:
+    """AᴴQ·C is RᴴC."""
+    (a, c), (product, r) = args, rets
+    return distance(adjoint(a) @ product, adjoint(r) @ c)
+
+
+def _similar(args: Arrays, rets: Arrays) -> float:
+    """A and its tridiagonal form have the same eigenvalues."""
+    (a,), (d, e) = args, rets
+    t = d[..., None] * np.eye(d.shape[-1])
+    t[..., 1:, :-1] += e[..., None] * np.eye(e.shape[-1])
+    return distance(np.linalg.eigvalsh(t.astype(d.dtype)), np.linalg.eigvalsh(a))
+
+
 def _diagonals(args: Arrays, rets: Arrays) -> float:
     dl, d, du, b = args
     (x,) = rets
@@ -270,6 +289,14 @@ PROGRAMS = (
             rets[0] @ rets[1], np.take_along_axis(args[0], rets[2][..., None, :], -1)
         ),
         ("cuhybrid_geqp3", "cusolver_orgqr_ffi"),
+    ),
+    Program(
+        "qr_multiply", lambda a, c: jsl.qr_multiply(a, c, mode="left"), tall_and_columns,
+        _multiplied, ("cusolver_geqrf_ffi", "cusolver_ormqr_ffi"),
+    ),
+    Program(
+        "tridiagonal", lambda a: jax.lax.linalg.tridiagonal(a, lower=True)[1:3], hermitian,
+        _similar, ("cusolver_sytrd_ffi",),
     ),
     Program(
         "tridiagonal_solve", jax.lax.linalg.tridiagonal_solve, tridiagonal, _diagonals,

@@ -146,7 +146,8 @@ fn check<T: Number<Real: lapax_cpu::Scalar>>(random: &mut Random, call: Call, si
     let own = m.max(n) < 100;
     for b in 0..batch {
         let at = format!("{call:?} {m} × {n}, {b} of {batch}");
-        let [a, u, v] = [&a, &found.u, &found.v].map(|x| &x[b * x.len() / batch..][..x.len() / batch]);
+        let [a, u, v] =
+            [&a, &found.u, &found.v].map(|x| &x[b * x.len() / batch..][..x.len() / batch]);
         let [s, values] = [&found.s, &expected].map(|s| &s[b * k..][..k]);
         if infos[b] != 0 {
             assert!(!own || found.info[b] == not_finite, "{at}: info {}", found.info[b]);
