@@ -30,12 +30,15 @@ pub(crate) struct Plan {
 }
 
 /// The launch for these sizes, a block for each matrix; None where one does not fit into a block's shared
-/// memory.
+/// memory, or wants more vectors than one block should make.
 pub(crate) fn plan<T: Scalar>(
     gpu: &Gpu<'_>,
     Sizes { batch, m, n }: Sizes,
-    vectors: bool,
+    form: Form,
 ) -> Result<Option<Plan>, Error> {
+    /// Rows up to which U or V may be square where A is not: a vector that A does not determine is made
+    /// orthogonal to all that are there, 4 rows³ operations by one block in all. By estimate.
+    const COMPLETED_ROWS: usize = 256;
     /// As the kernel is built.
     const THREADS: usize = 512;
     /// Lanes that share a pair of columns. Few have less to agree on: where there are enough matrices to
@@ -50,8 +53,9 @@ pub(crate) fn plan<T: Scalar>(
     let (rows, columns) = (m.max(n), m.min(n));
     let limits = gpu.limits()?;
     let kernel = kernel::<T>();
-    let bytes = shared_memory::<T>(rows, columns, vectors);
-    if bytes > gpu.shared_memory(kernel)? {
+    let more = form.vectors && form.columns.0.max(form.columns.1) > columns;
+    let bytes = shared_memory::<T>(rows, columns, form.vectors);
+    if bytes > gpu.shared_memory(kernel)? || more && rows > COMPLETED_ROWS {
         return Ok(None);
     }
     let few = rows <= FEW_ROWS || batch > limits.processors && columns <= FEW_COLUMNS;

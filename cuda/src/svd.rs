@@ -103,11 +103,11 @@ fn rotate_in_blocks<T: Scalar>(
         return Ok(false);
     }
     let vectors = job.vectors == Vectors::Wanted;
-    let Some(plan) = jacobi::plan::<T>(gpu, sizes, vectors)? else {
-        return Ok(false);
-    };
     let columns = job.columns(sizes);
     let form = Form { vectors, columns, adjoint: false, not_finite: NOT_FINITE };
+    let Some(plan) = jacobi::plan::<T>(gpu, sizes, form)? else {
+        return Ok(false);
+    };
     jacobi::rotate(gpu, &plan, sizes, form, a, results)?;
     Ok(true)
 }
@@ -326,11 +326,13 @@ pub fn gesvd<T: Scalar>(
     const NOT_FINITE: c_int = -5;
     let a = gpu.initialized(a)?;
     let u_columns = if vectors == SingularVectors::Thin { n } else { m };
-    let with_vectors = wanted == Vectors::Wanted;
-    if let Some(plan) = jacobi::plan::<T>(gpu, sizes, with_vectors)? {
-        let columns = (u_columns, n);
-        let (vectors, adjoint) = (with_vectors, true);
-        let form = Form { vectors, columns, adjoint, not_finite: NOT_FINITE };
+    let form = Form {
+        vectors: wanted == Vectors::Wanted,
+        columns: (u_columns, n),
+        adjoint: true,
+        not_finite: NOT_FINITE,
+    };
+    if let Some(plan) = jacobi::plan::<T>(gpu, sizes, form)? {
         return jacobi::rotate(gpu, &plan, sizes, form, a, &results);
     }
     let Svd { s, u, v, info } = results;

