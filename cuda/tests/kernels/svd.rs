@@ -111,10 +111,10 @@ fn operands<T: Number>(random: &mut Random, Sizes { batch, m, n }: Sizes) -> Vec
                 }
             }
             3 => a.fill(T::ZERO),
-            4 => a.iter_mut().for_each(|x| *x = *x * number(least * 1e3)),
-            5 => a.iter_mut().for_each(|x| *x = *x * number(most / 1e3)),
+            4 => a.iter_mut().for_each(|x| *x *= number(least * 1e3)),
+            5 => a.iter_mut().for_each(|x| *x *= number(most / 1e3)),
             6 => a.iter_mut().enumerate().for_each(|(at, x)| {
-                *x = *x * number(10_f64.powi(-5 * i32::try_from(at / m).unwrap()).max(least));
+                *x *= number(10_f64.powi(-5 * i32::try_from(at / m).unwrap()).max(least));
             }),
             7 => a[0] = number(f64::INFINITY),
             _ => {}
