@@ -154,6 +154,7 @@ template <class R> void all(const std::string& type, int parts) {
       launch("cholesky_update" + type, n <= 32 ? 32 : 64, 1, 0, seed, r.data(), w.data(), BATCH, n);
       factor<R>(type, parts, n, n, seed);
       factor<R>(type, parts, n + 7, n, seed);
+      if (n == 2) factor<R>(type, parts, 130, n, seed);
       if (n <= 5)
         for (auto [rows, columns] : {std::pair(n, n), std::pair(n + 13, n), std::pair(n, n + 13)})
           svd<R>(type, parts, rows, columns, seed);
