@@ -10,7 +10,7 @@ use pulp::{Arch, Simd, WithSimd};
 
 use crate::Scalar;
 use crate::columns::{
-    TOGETHER, add_product, adjoint_product, dots, row_adjoint, sub_columns, sub_product,
+    TOGETHER, add_columns, add_product, adjoint_product, dots, row_adjoint, sub_product,
 };
 use crate::householder::{Reflector, dot, reflector};
 use crate::simd::sub_scaled;
@@ -148,6 +148,7 @@ impl<T: Scalar> Known<'_, T> {
     #[inline(always)]
     pub(crate) fn begin<S: Simd>(
         &self,
+        simd: S,
         column: &mut [T],
         b: &mut Bidiagonal<'_, T>,
         j: usize,
@@ -157,7 +158,7 @@ impl<T: Scalar> Known<'_, T> {
         let factors = &mut factors[..self.columns()];
         for (x, y, m, n) in self.pairs() {
             let factors = row_adjoint(factors, y, n, j);
-            sub_product::<S, T>(&mut column[j..], x, m, j, factors);
+            sub_product(simd, &mut column[j..], x, m, j, factors);
         }
         let Some((head, tail)) = column[j..].split_first_mut() else { return };
         let Reflector { beta, tau } = reflector::<S, T>(*head, tail);
@@ -169,10 +170,10 @@ impl<T: Scalar> Known<'_, T> {
         y.fill(T::ZERO);
         row.fill(T::ZERO);
         for (known_x, known_y, m, n) in self.pairs() {
-            adjoint_product::<S, T>(factors, known_x, m, j, u);
-            add_product::<S, T>(y, known_y, n, j + 1, factors);
+            adjoint_product(simd, factors, known_x, m, j, u);
+            add_product(simd, y, known_y, n, j + 1, factors);
             let factors = row_adjoint(factors, known_x, m, j);
-            add_product::<S, T>(row, known_y, n, j + 1, factors);
+            add_product(simd, row, known_y, n, j + 1, factors);
         }
     }
 
@@ -181,6 +182,7 @@ impl<T: Scalar> Known<'_, T> {
     #[inline(always)]
     pub(crate) fn finish<S: Simd>(
         &self,
+        simd: S,
         (u, next): (&[T], &[T]),
         b: &mut Bidiagonal<'_, T>,
         j: usize,
@@ -212,8 +214,8 @@ impl<T: Scalar> Known<'_, T> {
         let mut factors = [T::ZERO; PANEL];
         let factors = &mut factors[..self.columns()];
         for (known_x, known_y, m, n) in self.pairs() {
-            adjoint_product::<S, T>(factors, known_y, n, col, v);
-            sub_product::<S, T>(x, known_x, m, col, factors);
+            adjoint_product(simd, factors, known_y, n, col, v);
+            sub_product(simd, x, known_x, m, col, factors);
         }
         sub_scaled::<S, T>(x, dot::<S, T>(y, v), &u[1..]);
         x.iter_mut().for_each(|x| *x *= tau);
@@ -237,7 +239,7 @@ impl<T: Scalar> WithSimd for Panel<'_, '_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { a, v, b, x, y, row, m, first, next } = self;
         let n = b.d.len();
         for j in first..next {
@@ -249,16 +251,16 @@ impl<T: Scalar> WithSimd for Panel<'_, '_, T> {
             let (ys, y) = y.split_at_mut(i * n);
             let known = Known { u: &left[first * m..], y: ys, x: xs, v: vs, m, n };
             let (y, row) = (&mut y[col..n], &mut row[..n - col]);
-            known.begin::<S>(column, b, j, (&mut *y, &mut *row));
+            known.begin(simd, column, b, j, (&mut *y, &mut *row));
             if col == n {
                 return;
             }
             let (u, x) = (&column[j..], &mut x[col..m]);
             x.fill(T::ZERO);
-            both_products::<S, T>((rest, m, j), (b.tau_q[j], u), y, row, x);
-            let product = |v: &[T], x: &mut [T]| add_product::<S, T>(x, rest, m, col, v);
+            both_products(simd, (rest, m, j), (b.tau_q[j], u), y, row, x);
+            let product = |v: &[T], x: &mut [T]| add_product(simd, x, rest, m, col, v);
             let parts = (&*y, &mut *row, x, &mut v[..n]);
-            known.finish::<S>((u, &rest[col..m]), b, j, parts, product);
+            known.finish(simd, (u, &rest[col..m]), b, j, parts, product);
         }
     }
 }
@@ -269,6 +271,7 @@ impl<T: Scalar> WithSimd for Panel<'_, '_, T> {
 /// (ACM Trans. Math. Softw. 34, 2008).
 #[inline(always)]
 pub(crate) fn both_products<S: Simd, T: Scalar>(
+    simd: S,
     (rest, ld, row): (&[T], usize, usize),
     (tau, u): (T, &[T]),
     y: &mut [T],
@@ -284,11 +287,11 @@ pub(crate) fn both_products<S: Simd, T: Scalar>(
     let (r_fours, r_rest) = r.as_chunks_mut::<TOGETHER>();
     for (y, r) in y_fours.iter_mut().zip(r_fours) {
         let four: [&[T]; TOGETHER] = std::array::from_fn(|_| columns.next().unwrap_or_default());
-        let sums = dots::<S, T>(four, u);
+        let sums = dots(simd, four, u);
         for (c, sum) in sums.into_iter().enumerate() {
             next(&mut y[c], &mut r[c], four[c][0], sum);
         }
-        sub_columns::<S, T>(x, r.map(|r| -r), four.map(|column| &column[1..]));
+        add_columns(simd, x, *r, four.map(|column| &column[1..]));
     }
     for ((y, r), column) in y_rest.iter_mut().zip(r_rest).zip(columns) {
         next(y, r, column[0], dot::<S, T>(column, u));

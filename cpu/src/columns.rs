@@ -5,7 +5,7 @@ use pulp::Simd;
 
 use crate::Scalar;
 use crate::householder::dot;
-use crate::simd::{sub_mul, sub_scaled};
+use crate::simd::sub_scaled;
 
 /// The columns that go together. One column of a symmetric product took 1.48 us at n = 64 and 225 us
 /// at n = 1024 in f64, four together 0.55 us and 162 us.
@@ -40,107 +40,148 @@ pub(crate) fn totals<T: Scalar>(sums: [[T; PARTS]; TOGETHER]) -> [T; TOGETHER] {
 
 /// xᴴ·y for each column x.
 #[inline(always)]
-pub(crate) fn dots<S: Simd, T: Scalar>(x: [&[T]; TOGETHER], y: &[T]) -> [T; TOGETHER] {
-    let mut sums = [[T::ZERO; PARTS]; TOGETHER];
-    let (parts, rest) = y.as_chunks::<PARTS>();
-    let wholes = x.map(|x| x[..y.len()].as_chunks::<PARTS>());
-    for (i, y) in parts.iter().enumerate() {
-        for (sums, (x, _)) in sums.iter_mut().zip(&wholes) {
-            for ((sum, &x), &y) in sums.iter_mut().zip(&x[i]).zip(y) {
-                *sum = sub_mul::<S, T>(*sum, -x.conj(), y);
+pub(crate) fn dots<S: Simd, T: Scalar>(simd: S, x: [&[T]; TOGETHER], y: &[T]) -> [T; TOGETHER] {
+    let (whole, rest) = T::registers::<S>(y);
+    let columns = x.map(|x| T::registers::<S>(&x[..y.len()]));
+    // Two sums for each, which do not wait for each other.
+    let zero = T::splat(simd, T::ZERO);
+    let mut sums = [[zero; TOGETHER]; 2];
+    let (pairs, odd) = whole.as_chunks::<2>();
+    for (i, pair) in pairs.iter().enumerate() {
+        for (k, (sums, &y)) in sums.iter_mut().zip(pair).enumerate() {
+            for (sum, (x, _)) in sums.iter_mut().zip(&columns) {
+                *sum = T::add_product(simd, *sum, x[2 * i + k], y);
             }
         }
     }
-    let mut totals = totals(sums);
-    for (total, (_, x)) in totals.iter_mut().zip(wholes) {
-        for (&x, &y) in x.iter().zip(rest) {
-            *total = sub_mul::<S, T>(*total, -x.conj(), y);
+    let [mut sums, others] = sums;
+    for &y in odd {
+        for (sum, (x, _)) in sums.iter_mut().zip(&columns) {
+            *sum = T::add_product(simd, *sum, x[whole.len() - 1], y);
         }
+    }
+    if !rest.is_empty() {
+        let y = T::part(simd, rest);
+        for (sum, (_, x)) in sums.iter_mut().zip(&columns) {
+            *sum = T::add_product(simd, *sum, T::part(simd, x), y);
+        }
+    }
+    let one = T::splat(simd, T::ONE);
+    let mut totals = [T::ZERO; TOGETHER];
+    for ((total, &sum), &other) in totals.iter_mut().zip(&sums).zip(&others) {
+        *total = T::sum(simd, T::add_multiple(simd, sum, one, other)).conj();
     }
     totals
 }
 
-/// y ← y − Σ a·x over the columns x.
+/// y ← y + Σ a·x over the columns x.
 #[inline(always)]
-pub(crate) fn sub_columns<S: Simd, T: Scalar>(y: &mut [T], a: [T; TOGETHER], x: [&[T]; TOGETHER]) {
-    let x = x.map(|x| &x[..y.len()]);
-    for (i, y) in y.iter_mut().enumerate() {
-        // In a register: else each term is stored.
+pub(crate) fn add_columns<S: Simd, T: Scalar>(
+    simd: S,
+    y: &mut [T],
+    a: [T; TOGETHER],
+    x: [&[T]; TOGETHER],
+) {
+    let columns = x.map(|x| T::registers::<S>(&x[..y.len()]));
+    let factors = splats(simd, a);
+    let (whole, rest) = T::registers_mut::<S>(y);
+    for (i, y) in whole.iter_mut().enumerate() {
         let mut sum = *y;
-        for (&a, x) in a.iter().zip(x) {
-            sum = sub_mul::<S, T>(sum, a, x[i]);
+        for (&a, (x, _)) in factors.iter().zip(&columns) {
+            sum = T::add_multiple(simd, sum, a, x[i]);
         }
         *y = sum;
     }
+    if !rest.is_empty() {
+        let mut sum = T::part(simd, rest);
+        for (&a, (_, x)) in factors.iter().zip(&columns) {
+            sum = T::add_multiple(simd, sum, a, T::part(simd, x));
+        }
+        T::write_part(simd, sum, rest);
+    }
 }
 
-/// y ← y − a·x for each column y and its factor a.
+/// y ← y + a·x for each column y and its factor a.
 #[inline(always)]
-pub(crate) fn sub_multiples<S: Simd, T: Scalar>(
+pub(crate) fn add_multiples<S: Simd, T: Scalar>(
+    simd: S,
     y: [&mut [T]; TOGETHER],
     a: [T; TOGETHER],
     x: &[T],
 ) {
-    let (parts, rest) = x.as_chunks::<PARTS>();
-    let mut wholes = y.map(|y| y[..x.len()].as_chunks_mut::<PARTS>());
-    for (i, x) in parts.iter().enumerate() {
-        for ((y, _), &a) in wholes.iter_mut().zip(&a) {
-            // In registers, whatever else the columns may overlap.
-            let mut part = y[i];
-            for (y, &x) in part.iter_mut().zip(x) {
-                *y = sub_mul::<S, T>(*y, a, x);
-            }
-            y[i] = part;
+    let mut columns = y.map(|y| T::registers_mut::<S>(&mut y[..x.len()]));
+    let factors = splats(simd, a);
+    let (whole, rest) = T::registers::<S>(x);
+    for (i, &x) in whole.iter().enumerate() {
+        for ((y, _), &a) in columns.iter_mut().zip(&factors) {
+            y[i] = T::add_multiple(simd, y[i], a, x);
         }
     }
-    for ((_, y), &a) in wholes.iter_mut().zip(&a) {
-        sub_scaled::<S, T>(y, a, rest);
+    if !rest.is_empty() {
+        let x = T::part(simd, rest);
+        for ((_, y), &a) in columns.iter_mut().zip(&factors) {
+            let part = T::add_multiple(simd, T::part(simd, y), a, x);
+            T::write_part(simd, part, y);
+        }
     }
+}
+
+/// Registers full of each number.
+#[inline(always)]
+fn splats<S: Simd, T: Scalar>(simd: S, x: [T; TOGETHER]) -> [T::Reg<S>; TOGETHER] {
+    let mut registers = [T::splat(simd, T::ZERO); TOGETHER];
+    for (register, x) in registers.iter_mut().zip(x) {
+        *register = T::splat(simd, x);
+    }
+    registers
 }
 
 /// y ← y + A·x, for the rows from `row` on of columns of length `ld`.
 #[inline(always)]
 pub(crate) fn add_product<S: Simd, T: Scalar>(
+    simd: S,
     y: &mut [T],
     columns: &[T],
     ld: usize,
     row: usize,
     x: &[T],
 ) {
-    accumulate::<S, T, true>(y, columns, ld, row, x);
+    accumulate::<S, T, true>(simd, y, columns, ld, row, x);
 }
 
 /// y ← y − A·x, likewise.
 #[inline(always)]
 pub(crate) fn sub_product<S: Simd, T: Scalar>(
+    simd: S,
     y: &mut [T],
     columns: &[T],
     ld: usize,
     row: usize,
     x: &[T],
 ) {
-    accumulate::<S, T, false>(y, columns, ld, row, x);
+    accumulate::<S, T, false>(simd, y, columns, ld, row, x);
 }
 
 /// y ← y ± A·x.
 #[inline(always)]
 fn accumulate<S: Simd, T: Scalar, const ADD: bool>(
+    simd: S,
     y: &mut [T],
     columns: &[T],
     ld: usize,
     row: usize,
     x: &[T],
 ) {
-    let subtracted = |x: T| if ADD { -x } else { x };
+    let factor = |x: T| if ADD { x } else { -x };
     let rows = row..row + y.len();
     let (fours, rest) = x.as_chunks::<TOGETHER>();
     let mut columns = columns.chunks_exact(ld).map(|column| &column[rows.clone()]);
     for &x in fours {
         let four = std::array::from_fn(|_| columns.next().unwrap_or_default());
-        sub_columns::<S, T>(y, x.map(subtracted), four);
+        add_columns(simd, y, x.map(factor), four);
     }
     for (column, &x) in columns.zip(rest) {
-        sub_scaled::<S, T>(y, subtracted(x), column);
+        sub_scaled::<S, T>(y, -factor(x), column);
     }
 }
 
@@ -161,6 +202,7 @@ pub(crate) fn row_adjoint<'a, T: Scalar>(
 /// y ← Aᴴ·x, for the rows from `row` on of columns of length `ld`.
 #[inline(always)]
 pub(crate) fn adjoint_product<S: Simd, T: Scalar>(
+    simd: S,
     y: &mut [T],
     columns: &[T],
     ld: usize,
@@ -172,7 +214,7 @@ pub(crate) fn adjoint_product<S: Simd, T: Scalar>(
     let (fours, rest) = y.as_chunks_mut::<TOGETHER>();
     for y in fours {
         let four = std::array::from_fn(|_| columns.next().unwrap_or_default());
-        *y = dots::<S, T>(four, x);
+        *y = dots(simd, four, x);
     }
     for (y, column) in rest.iter_mut().zip(columns) {
         *y = dot::<S, T>(column, x);
@@ -183,6 +225,7 @@ pub(crate) fn adjoint_product<S: Simd, T: Scalar>(
 /// v = [1; tail]; conj(tau) gives Hᴴ.
 #[inline(always)]
 pub(crate) fn reflect_columns<S: Simd, T: Scalar>(
+    simd: S,
     tau: T,
     tail: &[T],
     columns: &mut [T],
@@ -195,14 +238,15 @@ pub(crate) fn reflect_columns<S: Simd, T: Scalar>(
         let mut parts = four.chunks_exact_mut(ld);
         let mut four: [&mut [T]; TOGETHER] =
             std::array::from_fn(|_| &mut parts.next().unwrap_or_default()[rows.clone()]);
-        let sums = dots::<S, T>(four.each_ref().map(|column| &column[1..]), tail);
+        let sums = dots(simd, four.each_ref().map(|column| &column[1..]), tail);
         let mut factors = [T::ZERO; TOGETHER];
         for ((column, sum), factor) in four.iter_mut().zip(sums).zip(&mut factors) {
             // (vᴴ·x)ᴴ = xᴴ·v.
             *factor = tau * (column[0] + sum.conj());
             column[0] -= *factor;
+            *factor = -*factor;
         }
-        sub_multiples::<S, T>(four.map(|column| &mut column[1..]), factors, tail);
+        add_multiples(simd, four.map(|column| &mut column[1..]), factors, tail);
     }
     for column in fours.into_remainder().chunks_exact_mut(ld) {
         let Some((head, rest)) = column[rows.clone()].split_first_mut() else { return };
@@ -214,15 +258,22 @@ pub(crate) fn reflect_columns<S: Simd, T: Scalar>(
 
 /// y ← A·x for the Hermitian matrix whose lower triangle ends the given columns of length n.
 #[inline(always)]
-pub(crate) fn hermitian_product<S: Simd, T: Scalar>(columns: &[T], n: usize, x: &[T], y: &mut [T]) {
+pub(crate) fn hermitian_product<S: Simd, T: Scalar>(
+    simd: S,
+    columns: &[T],
+    n: usize,
+    x: &[T],
+    y: &mut [T],
+) {
     y.fill(T::ZERO);
-    add_hermitian_product::<S, T>(columns, n, 0, x, y);
+    add_hermitian_product(simd, columns, n, 0, x, y);
 }
 
 /// What some columns of a lower triangle, from its column `first` on, add to y = A·x for the Hermitian A
 /// whose order is that of x; a column of length n ends with the triangle's.
 #[inline(always)]
 pub(crate) fn add_hermitian_product<S: Simd, T: Scalar>(
+    simd: S,
     columns: &[T],
     n: usize,
     first: usize,
@@ -241,7 +292,7 @@ pub(crate) fn add_hermitian_product<S: Simd, T: Scalar>(
         }
         let factors = std::array::from_fn(|c| x[j + c]);
         let (above, below) = y.split_at_mut(next);
-        let sums = both_products::<S, T>(four.map(|it| &it[next..]), factors, &x[next..], below);
+        let sums = both_products(simd, four.map(|it| &it[next..]), factors, &x[next..], below);
         for (y, sum) in above[j..].iter_mut().zip(sums) {
             *y += sum;
         }
@@ -270,34 +321,103 @@ fn triangle_product<T: Scalar>(column: &[T], j: usize, end: usize, x: &[T], y: &
 /// y ← y + Σ a·x over the columns a, with a factor x for each; returns aᴴ·z for each.
 #[inline(always)]
 fn both_products<S: Simd, T: Scalar>(
+    simd: S,
     a: [&[T]; TOGETHER],
     x: [T; TOGETHER],
     z: &[T],
     y: &mut [T],
 ) -> [T; TOGETHER] {
-    let mut sums = [[T::ZERO; PARTS]; TOGETHER];
-    let wholes = a.map(|a| a[..z.len()].as_chunks::<PARTS>());
-    let (z, z_rest) = z.as_chunks::<PARTS>();
-    let (y, y_rest) = y.as_chunks_mut::<PARTS>();
-    for (i, (z, y)) in z.iter().zip(y).enumerate() {
-        let mut products = *y;
-        for ((sums, (a, _)), &x) in sums.iter_mut().zip(&wholes).zip(&x) {
-            let a = a[i];
-            for (product, &a) in products.iter_mut().zip(&a) {
-                *product = sub_mul::<S, T>(*product, -x, a);
-            }
-            for ((sum, &a), &z) in sums.iter_mut().zip(&a).zip(z) {
-                *sum = sub_mul::<S, T>(*sum, -a.conj(), z);
-            }
+    let columns = a.map(|a| T::registers::<S>(&a[..z.len()]));
+    let factors = splats(simd, x);
+    let mut sums = splats(simd, [T::ZERO; TOGETHER]);
+    let (z, z_rest) = T::registers::<S>(z);
+    let (y, y_rest) = T::registers_mut::<S>(y);
+    for (i, (&z, y)) in z.iter().zip(y).enumerate() {
+        let mut product = *y;
+        for ((sum, (a, _)), &x) in sums.iter_mut().zip(&columns).zip(&factors) {
+            product = T::add_multiple(simd, product, x, a[i]);
+            *sum = T::add_product(simd, *sum, a[i], z);
         }
-        *y = products;
+        *y = product;
     }
-    let mut totals = totals(sums);
-    for ((total, (_, a)), &x) in totals.iter_mut().zip(wholes).zip(&x) {
-        for ((&a, &z), y) in a.iter().zip(z_rest).zip(&mut *y_rest) {
-            *y = sub_mul::<S, T>(*y, -x, a);
-            *total = sub_mul::<S, T>(*total, -a.conj(), z);
+    if !z_rest.is_empty() {
+        let (z, mut product) = (T::part(simd, z_rest), T::part(simd, y_rest));
+        for ((sum, (_, a)), &x) in sums.iter_mut().zip(&columns).zip(&factors) {
+            let a = T::part(simd, a);
+            product = T::add_multiple(simd, product, x, a);
+            *sum = T::add_product(simd, *sum, a, z);
         }
+        T::write_part(simd, product, y_rest);
+    }
+    let mut totals = [T::ZERO; TOGETHER];
+    for (total, sum) in totals.iter_mut().zip(sums) {
+        *total = T::sum(simd, sum).conj();
     }
     totals
+}
+
+#[cfg(feature = "testing")]
+pub(crate) mod tests {
+    use pulp::WithSimd;
+
+    use super::*;
+    use crate::lanes::tests::{Level, close, random};
+
+    for_each_scalar!(all_lengths_on_all_levels);
+
+    /// Longer than two of the widest registers, for whole ones by twos, an odd one and a part.
+    const LENGTHS: std::ops::Range<usize> = 0..70;
+
+    /// What four columns give with four factors and another column.
+    struct Products<'a, T> {
+        columns: &'a [T],
+        length: usize,
+        factors: [T; TOGETHER],
+        y: &'a [T],
+    }
+
+    impl<T: Scalar> WithSimd for Products<'_, T> {
+        type Output = Vec<T>;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> Vec<T> {
+            let Self { columns, length, factors, y } = self;
+            let four = || std::array::from_fn(|c| &columns[c * length..(c + 1) * length]);
+            let mut found = dots(simd, four(), y).to_vec();
+            let mut sum = y.to_vec();
+            add_columns(simd, &mut sum, factors, four());
+            found.extend(sum);
+            let mut multiples = columns.to_vec();
+            let mut parts = multiples.chunks_exact_mut(length.max(1));
+            let outs = std::array::from_fn(|_| parts.next().unwrap_or_default());
+            add_multiples(simd, outs, factors, y);
+            found.extend(multiples);
+            let mut sum = y.to_vec();
+            found.extend(both_products(simd, four(), factors, y, &mut sum));
+            found.extend(sum);
+            found
+        }
+    }
+
+    fn all_lengths_on_all_levels<T: Scalar>() {
+        for length in LENGTHS {
+            let numbers = random::<T>((TOGETHER + 1) * length + TOGETHER);
+            let (columns, rest) = numbers.split_at(TOGETHER * length);
+            let (y, factors) = rest.split_at(length);
+            let factors = std::array::from_fn(|k| factors[k]);
+            let column = |c: usize| &columns[c * length..(c + 1) * length];
+            let dot = |c| column(c).iter().zip(y).fold(T::ZERO, |sum, (&x, &y)| sum + x.conj() * y);
+            let dots: Vec<T> = (0..TOGETHER).map(dot).collect();
+            let added =
+                |i: usize| (0..TOGETHER).fold(y[i], |sum, c| sum + factors[c] * column(c)[i]);
+            let sum: Vec<T> = (0..length).map(added).collect();
+            let multiple = |k: usize| columns[k] + factors[k / length] * y[k % length];
+            let multiples: Vec<T> = (0..TOGETHER * length).map(multiple).collect();
+            let expected = [&dots[..], &sum, &multiples, &dots, &sum].concat();
+            for level in Level::available() {
+                let found = level.dispatch(Products { columns, length, factors, y });
+                close(&found, &expected, length.max(1), &format!("{length} on {level:?}"));
+            }
+        }
+    }
 }

@@ -184,13 +184,13 @@ impl<T: Scalar> WithSimd for Restore<'_, T> {
     type Output = T;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> T {
+    fn with_simd<S: Simd>(self, simd: S) -> T {
         let Self { t, v, m, tail: spike, tau: sums } = self;
         let kept = spike.len();
         let Some((head, tail)) = spike.split_first_mut() else { return T::ZERO };
         let reflector = reflector::<S, T>(*head, tail);
         let factor = reflector.tau;
-        reflect_columns::<S, T>(factor.conj(), tail, t, m, 0);
+        reflect_columns(simd, factor.conj(), tail, t, m, 0);
         for (a, rows) in [(t, kept), (v, m)] {
             let sums = &mut sums[..rows];
             let mut columns = a.chunks_exact(m);

@@ -27,7 +27,7 @@ use crate::tiled_tridiagonal::{TILED_ORDER, tridiagonalize_tiled};
 use crate::trial::is_eigensystem;
 use crate::tridiagonal_eigen;
 use crate::tridiagonalize::{self, triangle, tridiagonalize};
-use crate::two_stage::{self, EIGENVALUES_ORDER};
+use crate::two_stage;
 use crate::{Error, InOut, Scalar, Side, Threads, Uplo, Vectors};
 
 pub use crate::tridiagonalize::sytrd;
@@ -374,7 +374,7 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
             part: 0..n,
             e: zeros(n.saturating_sub(1)),
             tau: zeros(n.saturating_sub(1)),
-            reduction: if job == Vectors::None && n >= EIGENVALUES_ORDER {
+            reduction: if job == Vectors::None && two_stage::pays_for_eigenvalues::<T>(n) {
                 Reduction::Band(two_stage::Hermitian::new(n))
             } else {
                 Reduction::Columns(tridiagonalize::Scratch::new(n))
@@ -541,12 +541,12 @@ impl<T: Scalar> WithSimd for ReflectColumns<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { q, tau, v } = self;
         let n = tau.len() + 1;
         for (j, &tau) in tau.iter().enumerate().rev() {
             let tail = &q[j * n + j + 2..(j + 1) * n];
-            reflect_columns::<S, T>(tau, tail, v, n, j + 1);
+            reflect_columns(simd, tau, tail, v, n, j + 1);
         }
     }
 }

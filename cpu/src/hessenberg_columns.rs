@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
-use crate::columns::{TOGETHER, add_product, reflect_columns, sub_multiples};
+use crate::columns::{TOGETHER, add_multiples, add_product, reflect_columns};
 use crate::householder::reflector;
 use crate::simd::sub_scaled;
 
@@ -22,7 +22,7 @@ impl<T: Scalar> WithSimd for Reduce<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { a, n, active, tau, sums } = self;
         let end = active.end;
         for k in active.start..end.saturating_sub(1) {
@@ -38,21 +38,21 @@ impl<T: Scalar> WithSimd for Reduce<'_, T> {
             // A ← A·H, with sums = A·v.
             let sums = &mut sums[..end];
             sums.copy_from_slice(&right[..end]);
-            add_product::<S, T>(sums, &right[n..], n, 0, tail);
+            add_product(simd, sums, &right[n..], n, 0, tail);
             let (first, others) = right.split_at_mut(n);
             sub_scaled::<S, T>(&mut first[..end], reflector.tau, sums);
             let (fours, rest) = tail.as_chunks::<TOGETHER>();
             let mut columns = others.chunks_exact_mut(n).map(|column| &mut column[..end]);
             for four in fours {
                 let together = std::array::from_fn(|_| columns.next().unwrap_or_default());
-                let factors = four.map(|v| reflector.tau * v.conj());
-                sub_multiples::<S, T>(together, factors, sums);
+                let factors = four.map(|v| -(reflector.tau * v.conj()));
+                add_multiples(simd, together, factors, sums);
             }
             for (column, &v) in columns.zip(rest) {
                 sub_scaled::<S, T>(column, reflector.tau * v.conj(), sums);
             }
             // A ← Hᴴ·A.
-            reflect_columns::<S, T>(reflector.tau.conj(), tail, right, n, k + 1);
+            reflect_columns(simd, reflector.tau.conj(), tail, right, n, k + 1);
         }
     }
 }
@@ -70,12 +70,12 @@ impl<T: Scalar> WithSimd for FormQ<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { a, n, active, tau, q } = self;
         let end = active.end;
         for k in (active.start..end.saturating_sub(1)).rev() {
             let tail = &a[k * n + k + 2..k * n + end];
-            reflect_columns::<S, T>(tau[k], tail, &mut q[(k + 1) * n..end * n], n, k + 1);
+            reflect_columns(simd, tau[k], tail, &mut q[(k + 1) * n..end * n], n, k + 1);
         }
     }
 }

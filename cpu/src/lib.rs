@@ -37,6 +37,7 @@ mod merge;
 mod multishift;
 mod normal_range;
 mod outcome;
+mod packed;
 mod padded;
 mod panels;
 mod parts;

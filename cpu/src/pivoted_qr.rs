@@ -213,7 +213,7 @@ impl<T: Scalar> WithSimd for FactorFree<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { mut free, tau, norms } = self;
         for (j, tau) in tau.iter_mut().enumerate() {
             free.pivot(j, norms);
@@ -223,7 +223,7 @@ impl<T: Scalar> WithSimd for FactorFree<'_, T> {
             let Some((head, tail)) = left[j * m + row..].split_first_mut() else { return };
             let Reflector { beta, tau: factor } = reflector::<S, T>(*head, tail);
             (*head, *tau) = (T::from_real(beta), factor);
-            reflect_columns::<S, T>(factor.conj(), tail, right, m, row);
+            reflect_columns(simd, factor.conj(), tail, right, m, row);
             for (norm, column) in norms[j + 1..].iter_mut().zip(right.chunks_exact(m)) {
                 if !norm.downdate(column[row].abs()) {
                     *norm = Norm::of::<S, T>(&column[row + 1..]);

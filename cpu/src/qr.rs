@@ -255,7 +255,7 @@ impl<T: Scalar> WithSimd for FactorColumns<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Panel { a, lda, row } = self.panel;
         for (j, tau) in self.tau.iter_mut().enumerate() {
             let (left, right) = a.split_at_mut((j + 1) * lda);
@@ -263,7 +263,7 @@ impl<T: Scalar> WithSimd for FactorColumns<'_, T> {
             let Some((head, tail)) = left[j * lda + row..].split_first_mut() else { return };
             let Reflector { beta, tau: factor } = reflector::<S, T>(*head, tail);
             (*head, *tau) = (T::from_real(beta), factor);
-            reflect_columns::<S, T>(factor.conj(), tail, right, lda, row);
+            reflect_columns(simd, factor.conj(), tail, right, lda, row);
         }
     }
 }

@@ -202,13 +202,13 @@ impl<T: Scalar> WithSimd for GenerateColumns<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { a, m, tau } = self;
         for (j, &tau) in tau.iter().enumerate().rev() {
             let (left, right) = a.split_at_mut((j + 1) * m);
             let (above, below) = left[j * m..].split_at_mut(j);
             let Some((head, tail)) = below.split_first_mut() else { return };
-            reflect_columns::<S, T>(tau, tail, right, m, j);
+            reflect_columns(simd, tau, tail, right, m, j);
             // Column j is H·e_j.
             above.fill(T::ZERO);
             *head = T::ONE - tau;
@@ -285,14 +285,14 @@ impl<T: Scalar> WithSimd for MultiplyLeft<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { q, c } = self;
         let (t, last_first) = (q.tau.len(), q.last_first(Side::Left));
         for columns in c.chunks_mut(TOGETHER * q.r) {
             for step in 0..t {
                 let i = if last_first { t - 1 - step } else { step };
                 let (tau, tail) = q.at(i);
-                reflect_columns::<S, T>(tau, tail, columns, q.r, i);
+                reflect_columns(simd, tau, tail, columns, q.r, i);
             }
         }
     }

@@ -15,7 +15,6 @@ use lapax_core::{
 use smallvec::smallvec;
 
 use crate::eig::Eigen;
-use crate::hessenberg::{not_finite, only_hessenberg};
 use crate::scalar::{Short, ShortRow, nan, nanoseconds, zeros};
 use crate::schur::Eigenvalues;
 use crate::svd::Svd;
@@ -68,6 +67,7 @@ pub(crate) type Orgqr<T> =
     fn(usize, usize, usize, usize, InOut<'_, T>, &[T], &dyn Threads) -> Result<(), Error>;
 
 /// [`crate::hessenberg::gehrd`], or another routine with its contract.
+#[cfg(feature = "lapack")]
 pub(crate) type Gehrd<T> = fn(
     usize,
     usize,
@@ -781,7 +781,8 @@ pub(crate) fn schur<T: Scalar>(
     transpose_in_place(batch, n, z, threads)
 }
 
-/// [`crate::hessenberg::hess`].
+/// [`crate::hessenberg::hess`], by routines with the contracts of gehrd and orgqr.
+#[cfg(feature = "lapack")]
 pub(crate) fn hess<T: Scalar>(
     (gehrd, orgqr): (Gehrd<T>, Orgqr<T>),
     batch: usize,
@@ -790,6 +791,8 @@ pub(crate) fn hess<T: Scalar>(
     q: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
+    use crate::hessenberg::{not_finite, only_hessenberg};
+
     let InOut { src, dst } = h;
     ItemsMut::new("h", batch, &[n, n], &mut *dst)?;
     ItemsMut::new("q", batch, &[n, n], &mut *q)?;

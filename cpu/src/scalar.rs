@@ -10,9 +10,10 @@ use pulp::Simd;
 use smallvec::{Array, SmallVec};
 
 use crate::lanes::{ComplexVector, Lane, LaneReal, Vector};
+use crate::packed::Packed;
 
 /// `f32`, `f64`, `Complex<f32>` or `Complex<f64>`.
-pub trait Scalar: lapax_core::Scalar<Real: LaneReal, Complex: Pod> + Pod {
+pub trait Scalar: lapax_core::Scalar<Real: LaneReal, Complex: Pod> + Pod + Packed {
     /// The scalar of the same kind in double precision.
     #[doc(hidden)]
     type Double: Scalar<Real = f64, Double = Self::Double>;

@@ -14,6 +14,7 @@ pub fn trials() -> Vec<Trial> {
     [
         crate::bidiagonal_qr::tests::TRIALS,
         crate::bidiagonal_svd::tests::TRIALS,
+        crate::columns::tests::TRIALS,
         crate::eig::tests::TRIALS,
         crate::eigh::tests::TRIALS,
         crate::implicit_ql::tests::TRIALS,

@@ -123,13 +123,13 @@ impl<T: Scalar> Reduction for Job<'_, '_, T> {
 impl<T: Scalar> Job<'_, '_, T> {
     /// Adds A·v from row `row` on to x, A's columns being those from column `row` on.
     #[inline(always)]
-    fn add_rest<S: Simd>(&self, row: usize, v: &[T], x: &mut [T]) {
+    fn add_rest<S: Simd>(&self, simd: S, row: usize, v: &[T], x: &mut [T]) {
         let (m, mut at) = (self.m, row);
         for strip in row / STRIP..self.strips.len() {
             let a = self.strips[strip].read().unwrap_or_else(PoisonError::into_inner);
             let columns = &a[(at - strip * STRIP) * m..];
             let v = &v[at - row..][..columns.len() / m];
-            add_product::<S, T>(x, columns, m, row, v);
+            add_product(simd, x, columns, m, row, v);
             at += v.len();
         }
     }
@@ -145,7 +145,7 @@ impl<T: Scalar> WithSimd for Column<'_, '_, '_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { job, panel, column } = self;
         let Job { m, n, .. } = *job;
         let mut columns = job.columns.write().unwrap_or_else(PoisonError::into_inner);
@@ -176,8 +176,8 @@ impl<T: Scalar> WithSimd for Column<'_, '_, '_, T> {
             }
             let known = Known { u, y, x, v, m, n };
             let parts = (&*this_y, row, this_x, &mut this_v[..n]);
-            let product = |v: &[T], x: &mut [T]| job.add_rest::<S>(col, v, x);
-            known.finish::<S>((&this_u[col - 1..m], &next[col..]), b, col - 1, parts, product);
+            let product = |v: &[T], x: &mut [T]| job.add_rest(simd, col, v, x);
+            known.finish(simd, (&this_u[col - 1..m], &next[col..]), b, col - 1, parts, product);
         }
         if column < PANEL {
             let (u, this_u) = u.split_at_mut(column * m);
@@ -187,7 +187,7 @@ impl<T: Scalar> WithSimd for Column<'_, '_, '_, T> {
             let mut strip = strip.write().unwrap_or_else(PoisonError::into_inner);
             let a = &mut strip[place];
             let parts = (&mut this_y[col + 1..n], &mut row[..n - col - 1]);
-            known.begin::<S>(a, b, col, parts);
+            known.begin(simd, a, b, col, parts);
             this_u[col..m].copy_from_slice(&a[col..]);
         }
     }
@@ -204,7 +204,7 @@ impl<T: Scalar> WithSimd for Product<'_, '_, '_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { job, panel, column, group } = self;
         let Job { m, n, .. } = *job;
         let j = panel * PANEL + column;
@@ -225,7 +225,7 @@ impl<T: Scalar> WithSimd for Product<'_, '_, '_, T> {
             let part = at - range.start..at - range.start + count;
             let a = job.strips[strip].read().unwrap_or_else(PoisonError::into_inner);
             let rest = &a[first * m..(first + count) * m];
-            both_products::<S, T>((rest, m, j), (tau, u), &mut y[part.clone()], &mut row[part], x);
+            both_products(simd, (rest, m, j), (tau, u), &mut y[part.clone()], &mut row[part], x);
             at += count;
         }
     }

@@ -256,7 +256,7 @@ impl<T: Scalar> WithSimd for Product<'_, '_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { job, panel, column, group } = self;
         let (first, rows) = job.panel(panel);
         let columns = job.read();
@@ -266,7 +266,7 @@ impl<T: Scalar> WithSimd for Product<'_, '_, T> {
         sums.fill(T::ZERO);
         job.each_part(group_columns(first + column + 1..job.end, group), |cols, a| {
             let v = &v[cols.start - first - 1..cols.end - first - 1];
-            add_product::<S, T>(sums, a, job.n, first + 1, v);
+            add_product(simd, sums, a, job.n, first + 1, v);
         });
     }
 }

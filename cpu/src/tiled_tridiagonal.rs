@@ -111,7 +111,7 @@ impl<T: Scalar> WithSimd for Column<'_, '_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { job, panel, column } = self;
         let n = job.n;
         let mut strip = job.strips[panel].write().unwrap_or_else(PoisonError::into_inner);
@@ -129,10 +129,10 @@ impl<T: Scalar> WithSimd for Column<'_, '_, T> {
                     *w += sum;
                 }
             }
-            complete_product::<S, T>(&strip[..column * n], known, row, tau[row - 1], w);
+            complete_product(simd, &strip[..column * n], known, row, tau[row - 1], w);
         }
         if column < PANEL {
-            reduce_column::<S, T>(&mut strip[..(column + 1) * n], w, d, e, tau, row);
+            reduce_column(simd, &mut strip[..(column + 1) * n], w, d, e, tau, row);
         }
     }
 }
@@ -148,7 +148,7 @@ impl<T: Scalar> WithSimd for Product<'_, '_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { job, panel, column, group } = self;
         let n = job.n;
         let row = panel * PANEL + column + 1;
@@ -168,7 +168,7 @@ impl<T: Scalar> WithSimd for Product<'_, '_, T> {
                 .then(|| job.strips[strip].read().unwrap_or_else(PoisonError::into_inner));
             let columns = other.as_ref().unwrap_or(&vectors);
             let columns = &columns[first * n..(first + count) * n];
-            add_hermitian_product::<S, T>(columns, n, at, v, sums);
+            add_hermitian_product(simd, columns, n, at, v, sums);
             at += count;
         }
     }

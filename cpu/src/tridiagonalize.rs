@@ -335,22 +335,22 @@ impl<T: Scalar> WithSimd for Panel<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { a, first, d, e, tau, w } = self;
         let n = d.len();
         for row in first + 1..=first + w.len() / n {
             let (left, rest) = a.split_at_mut(row * n);
             let panel = &mut left[first * n..];
-            reduce_column::<S, T>(panel, w, d, e, tau, row - 1);
+            reduce_column(simd, panel, w, d, e, tau, row - 1);
             if row == n {
                 return;
             }
             let (known, w) = w.split_at_mut((row - 1 - first) * n);
             let w = &mut w[row..n];
             if tau[row - 1] != T::ZERO {
-                hermitian_product::<S, T>(rest, n, &panel[known.len() + row..], w);
+                hermitian_product(simd, rest, n, &panel[known.len() + row..], w);
             }
-            complete_product::<S, T>(panel, known, row, tau[row - 1], w);
+            complete_product(simd, panel, known, row, tau[row - 1], w);
         }
     }
 }
@@ -358,6 +358,7 @@ impl<T: Scalar> WithSimd for Panel<'_, T> {
 /// Brings column j, the last of a panel's so far, up to date, A − V·Wᴴ − W·Vᴴ, and finds its reflector.
 #[inline(always)]
 pub(crate) fn reduce_column<S: Simd, T: Scalar>(
+    simd: S,
     panel: &mut [T],
     w: &[T],
     d: &mut [T::Real],
@@ -371,7 +372,7 @@ pub(crate) fn reduce_column<S: Simd, T: Scalar>(
     let mut factors = [T::ZERO; PANEL];
     for (x, y) in [(&*reflectors, known), (known, &*reflectors)] {
         let row = row_adjoint(&mut factors[..known.len() / n], y, n, j);
-        sub_product::<S, T>(&mut column[j..], x, n, j, row);
+        sub_product(simd, &mut column[j..], x, n, j, row);
     }
     d[j] = column[j].re();
     column[j] = T::from_real(d[j]);
@@ -384,6 +385,7 @@ pub(crate) fn reduce_column<S: Simd, T: Scalar>(
 /// for the v that starts in `row` of a panel's last column so far.
 #[inline(always)]
 pub(crate) fn complete_product<S: Simd, T: Scalar>(
+    simd: S,
     panel: &[T],
     known: &[T],
     row: usize,
@@ -400,8 +402,8 @@ pub(crate) fn complete_product<S: Simd, T: Scalar>(
     let mut factors = [T::ZERO; PANEL];
     let factors = &mut factors[..known.len() / n];
     for (x, y) in [(reflectors, known), (known, reflectors)] {
-        adjoint_product::<S, T>(factors, y, n, row, v);
-        sub_product::<S, T>(w, x, n, row, factors);
+        adjoint_product(simd, factors, y, n, row, v);
+        sub_product(simd, w, x, n, row, factors);
     }
     w.iter_mut().for_each(|w| *w *= tau);
     let half = (tau * dot::<S, T>(w, v)).scale(T::Real::from_f64(0.5));

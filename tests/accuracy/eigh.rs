@@ -12,7 +12,7 @@ use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
 use crate::{for_each_backend, for_each_scalar};
 
-for_each_scalar!(residual, values_by_a_band);
+for_each_scalar!(residual, values_of_large_ones);
 for_each_backend!(
     eigenvalues_of_known_matrices,
     not_finite_gives_nan,
@@ -151,10 +151,13 @@ fn check<T: Sample>(
     ratios.add(backend, "W − W alone", ratio::<T>(error, n, a.norm(), exponent), &case);
 }
 
-/// Orders from which eigenvalues alone are found by a band: they are those that come with vectors, and the same
-/// on all threads.
-fn values_by_a_band<T: Sample>() {
-    let cases = [321, 323, 325].into_iter().flat_map(sweep::kinds_of).chain([(520, Kind::Random)]);
+/// Large matrices, of which eigenvalues alone are found column by column, and from 4 MB on by a band: they are those
+/// that come with vectors, and the same on all threads.
+fn values_of_large_ones<T: Sample>() {
+    const BAND: usize = 4 << 20;
+    let least = (1..).find(|n| n * n * size_of::<T>() >= BAND).unwrap();
+    let random = [520, least, least + 3].map(|n| (n, Kind::Random));
+    let cases = [321, 323, 325].into_iter().flat_map(sweep::kinds_of).chain(random);
     for (n, kind) in cases {
         let exponent = kind.exponent::<T>();
         let a = stored::<T>(&hermitian::<T>(kind, n, 1), Uplo::Upper, exponent);

@@ -149,13 +149,15 @@ def _warm(run: Program) -> float:
     another program `lu` of 10,000 8 x 8, 13 MB, took 1450, 860, 820, 740, 690 and at last 610 us,
     as its operands and results came back into the last cache.
 
+    A call of more than a second needs no other before it.
+
     Calls of less than 20 us are warmed up for 20 ms: glibc seems to take that long to come to terms
     with the aligned blocks that XLA asks for, unless a routine takes 32 KB for itself in each call,
     whereupon glibc puts its lists in order. `hessenberg` of 2 x 2, f64, took 8.5 us up to the 30th
     call after jaxlib's, whose xGEHRD does so, 7.2 up to the 1000th and 6.7 from then on; jaxlib's
     own 6.6 from the tenth on.
     """
-    burst, calls, patience, short = 2e-3, 5, 2e-2, 2e-5
+    burst, calls, patience, short, long = 2e-3, 5, 2e-2, 2e-5, 1.0
     began, count, passed = time.perf_counter(), 0, 0.0
     while count == 0 or passed < (
         burst if count >= calls and passed >= count * short else patience
@@ -163,6 +165,8 @@ def _warm(run: Program) -> float:
         jax.block_until_ready(run())
         count += 1
         passed = time.perf_counter() - began
+    if passed > long:
+        return passed
     count = min(count, max(calls, math.ceil(count * burst / passed)))
     began = time.perf_counter()
     for _ in range(count):
