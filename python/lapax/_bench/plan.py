@@ -44,7 +44,7 @@ MEMORY_SHARE = 8
 """A row's arrays may take an eighth of the machine's memory: both sides, copies and checks."""
 
 LARGEST_FLOPS = 3e11
-"""Real flops of one call: `eig` of 2048, 2.5·10¹¹, takes stock JAX some ten seconds, and a row is five calls."""
+"""Real flops of one call: `eig` of 2048, 2.5·10¹¹, takes stock JAX ten seconds; a row is five."""
 
 LARGE_FLOPS = 2e9
 """Rows above it come last, where a run that is out of time leaves them out."""
