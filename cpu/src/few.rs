@@ -12,6 +12,7 @@ use pulp::{Arch, Scalar as Numbers, Simd, WithSimd};
 use crate::cholesky::root;
 use crate::lanes::{self, Lane, LaneReal, MAX_LANES, Order, Vector};
 use crate::lu::permute;
+use crate::packed::Packed;
 use crate::row_major::{gather_rows, scatter_rows};
 use crate::rows::{self, LaneNumbers};
 use crate::simd::{Divisor, sub_mul};
@@ -338,7 +339,7 @@ impl<T: Scalar, const L: usize> WithSimd for FactorHermitian<'_, T, L> {
             let u = &mut above[j * pitch..];
             let Some((root, reciprocal)) = root(u[place(j)]) else { return false };
             let factor = Vector::<S, T::Real>::splat(simd, reciprocal);
-            let registers = T::Real::registers::<S>(u).0;
+            let registers = T::Real::registers_mut::<S>(u).0;
             for strip in j / lanes..strips {
                 T::Lane::<S>::load(simd, registers, strip).scale(factor).store(registers, strip);
             }
@@ -349,7 +350,8 @@ impl<T: Scalar, const L: usize> WithSimd for FactorHermitian<'_, T, L> {
                 let l = T::from_parts(u[at], im);
                 a[i * n + j] = l;
                 let l = T::Lane::<S>::splat(simd, l);
-                let (u, row) = (T::Real::registers::<S>(u).0, T::Real::registers::<S>(row).0);
+                let (u, row) =
+                    (T::Real::registers_mut::<S>(u).0, T::Real::registers_mut::<S>(row).0);
                 for strip in i / lanes..strips {
                     let u = T::Lane::<S>::load(simd, u, strip);
                     T::Lane::<S>::load(simd, row, strip).sub_mul(l, u).store(row, strip);

@@ -4,17 +4,23 @@
 //! shuffles than products: of `eigh` of 512 in f64 a product of the matrix with a vector took 30 us where
 //! registers that are written out take 18 (one core with AVX-512).
 
+use bytemuck::Pod;
 use num_complex::Complex;
 use pulp::Simd;
 
 /// A number whose neighbours fill registers.
 pub trait Packed: Copy {
     /// The register.
-    type Reg<S: Simd>: Copy;
+    type Reg<S: Simd>: Pod;
 
     /// A slice as whole registers, and what is left over.
     fn registers<S: Simd>(slice: &[Self]) -> (&[Self::Reg<S>], &[Self]);
     fn registers_mut<S: Simd>(slice: &mut [Self]) -> (&mut [Self::Reg<S>], &mut [Self]);
+    /// The register that a slice of that length or more begins with.
+    #[inline(always)]
+    fn register<S: Simd>(slice: &[Self]) -> Self::Reg<S> {
+        Self::registers::<S>(slice).0[0]
+    }
     /// The register that a shorter slice begins to fill: with zeros behind.
     fn part<S: Simd>(simd: S, slice: &[Self]) -> Self::Reg<S>;
     /// Writes the numbers for which a slice has room.

@@ -6,9 +6,10 @@ use pulp::Simd;
 
 use super::lu::{Keep, factor, row_numbers};
 use super::tile::pack;
-use super::{FOUR, Kernel, Lane, LaneReal, MAX_LANES, Order, Shape, Size, Tile};
+use super::{FOUR, Kernel, Lane, MAX_LANES, Order, Shape, Size, Tile};
 use crate::Scalar;
 use crate::determinant::Product;
+use crate::packed::Packed;
 use crate::padded::Padded;
 
 /// Finds those of a group.
@@ -74,7 +75,7 @@ fn find<S: Simd, T: Scalar, N: Size>(
         let mut pivots = [T::ZERO; MAX_LANES];
         T::Lane::<S>::load(simd, tile, j * n + j).write(&mut pivots);
         let mut partners = [rows[0]; MAX_LANES];
-        T::Real::registers::<S>(&mut partners).0[0] = swaps[j];
+        T::Real::registers_mut::<S>(&mut partners).0[0] = swaps[j];
         for lane in 0..count {
             products[lane].take(pivots[lane]);
             odd[lane] ^= partners[lane] != rows[j];

@@ -210,7 +210,7 @@ impl<T: Scalar, B: Batched, K: Kernel<T, B>> WithSimd for Walk<'_, T, B, K> {
 #[inline(always)]
 pub(crate) fn numbers<S: Simd, R: LaneReal>(x: Vector<S, R>) -> [R; MAX_LANES] {
     let mut lanes = [R::ZERO; MAX_LANES];
-    R::registers::<S>(&mut lanes).0[0] = x.reg();
+    R::registers_mut::<S>(&mut lanes).0[0] = x.reg();
     lanes
 }
 

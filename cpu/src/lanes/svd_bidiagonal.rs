@@ -47,7 +47,7 @@ pub(crate) fn values_of_one<R: LaneReal>(d: &mut [R], e: &[R], scratch: &mut [R]
     let (squares, rest) = rest.split_at_mut(n);
     let (next, rest) = rest.split_at_mut(ROW * n);
     let [registers, e, next, shifts] =
-        [&mut *q, squares, next, &mut rest[..n]].map(|x| R::registers::<pulp::Scalar>(x).0);
+        [&mut *q, squares, next, &mut rest[..n]].map(|x| R::registers_mut::<pulp::Scalar>(x).0);
     let failed = Dqds::<pulp::Scalar, R> { q: registers, e, next, shifts }.values(simd);
     if failed.any() {
         return false;

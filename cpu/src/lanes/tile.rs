@@ -10,6 +10,7 @@ use pulp::Simd;
 use super::MAX_LANES;
 use super::transpose::{Few, few, transpose};
 use super::vector::LaneReal;
+use crate::packed::Packed;
 use crate::transposition::LINE;
 
 /// Memory for one matrix of each lane, in whole cache lines: a register that lies across two of them takes
@@ -32,7 +33,7 @@ impl<R: LaneReal> Tile<R> {
 
     #[inline(always)]
     pub(crate) fn registers<S: Simd>(&mut self) -> &mut [R::Reg<S>] {
-        R::registers::<S>(&mut self.data[self.start..]).0
+        R::registers_mut::<S>(&mut self.data[self.start..]).0
     }
 }
 
@@ -171,7 +172,7 @@ pub(crate) fn pack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     a: &[T],
     count: usize,
     shape: Shape,
-    tile: &mut [<T::Real as LaneReal>::Reg<S>],
+    tile: &mut [<T::Real as Packed>::Reg<S>],
 ) {
     let (lanes, size) = (T::Real::lanes::<S>(), shape.reals::<T>());
     let a: &[T::Real] = bytemuck::cast_slice(a);
@@ -241,7 +242,7 @@ fn pack_few<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     simd: S,
     a: &[T::Real],
     shape: Shape,
-    tile: &mut [<T::Real as LaneReal>::Reg<S>],
+    tile: &mut [<T::Real as Packed>::Reg<S>],
 ) -> bool {
     match shape.reals::<T>() {
         1 => {
@@ -260,7 +261,7 @@ fn pack_known<S: Simd, T: Scalar<Real: LaneReal> + Pod, const SIZE: usize>(
     simd: S,
     a: &[T::Real],
     shape: Shape,
-    tile: &mut [<T::Real as LaneReal>::Reg<S>],
+    tile: &mut [<T::Real as Packed>::Reg<S>],
 ) -> bool {
     let lanes = T::Real::lanes::<S>();
     let mut regs: [_; SIZE] =
@@ -279,7 +280,7 @@ fn pack_known<S: Simd, T: Scalar<Real: LaneReal> + Pod, const SIZE: usize>(
 #[inline(always)]
 fn unpack_few<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     simd: S,
-    tile: &[<T::Real as LaneReal>::Reg<S>],
+    tile: &[<T::Real as Packed>::Reg<S>],
     shape: Shape,
     a: &mut [T::Real],
 ) -> bool {
@@ -298,7 +299,7 @@ fn unpack_few<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
 #[inline(always)]
 fn unpack_known<S: Simd, T: Scalar<Real: LaneReal> + Pod, const SIZE: usize>(
     simd: S,
-    tile: &[<T::Real as LaneReal>::Reg<S>],
+    tile: &[<T::Real as Packed>::Reg<S>],
     shape: Shape,
     a: &mut [T::Real],
 ) -> bool {
@@ -352,7 +353,7 @@ fn write_block<S: Simd, R: LaneReal>(
 #[inline(always)]
 pub(crate) fn unpack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     simd: S,
-    tile: &[<T::Real as LaneReal>::Reg<S>],
+    tile: &[<T::Real as Packed>::Reg<S>],
     count: usize,
     shape: Shape,
     a: &mut [T],
@@ -422,5 +423,5 @@ pub(crate) fn unpack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
 /// Writes a register to the front of a slice.
 #[inline(always)]
 fn write<S: Simd, R: LaneReal>(reg: R::Reg<S>, to: &mut [R]) {
-    R::registers::<S>(to).0[0] = reg;
+    R::registers_mut::<S>(to).0[0] = reg;
 }

@@ -10,11 +10,10 @@ use pulp::Simd;
 
 use super::MAX_LANES;
 use super::whole::whole;
+use crate::packed::Packed;
 
 /// A real number that has registers.
-pub trait LaneReal: Real + bytemuck::Pod {
-    /// The register.
-    type Reg<S: Simd>: bytemuck::Pod;
+pub trait LaneReal: Real + bytemuck::Pod + Packed {
     /// One truth value for each lane.
     type Mask<S: Simd>: Copy;
 
@@ -32,15 +31,6 @@ pub trait LaneReal: Real + bytemuck::Pod {
 
     /// Numbers in a register.
     fn lanes<S: Simd>() -> usize;
-    /// A slice as whole registers, and what is left over.
-    fn registers<S: Simd>(slice: &mut [Self]) -> (&mut [Self::Reg<S>], &mut [Self]);
-    /// The register that a slice of that length fills.
-    fn register<S: Simd>(slice: &[Self]) -> Self::Reg<S>;
-    /// The register that a slice fills, or if it is shorter begins to: with zeros behind.
-    fn part<S: Simd>(simd: S, slice: &[Self]) -> Self::Reg<S>;
-    /// Writes the numbers for which a slice has room.
-    fn write_part<S: Simd>(simd: S, a: Self::Reg<S>, slice: &mut [Self]);
-    fn splat<S: Simd>(simd: S, x: Self) -> Self::Reg<S>;
     fn add<S: Simd>(simd: S, a: Self::Reg<S>, b: Self::Reg<S>) -> Self::Reg<S>;
     fn sub<S: Simd>(simd: S, a: Self::Reg<S>, b: Self::Reg<S>) -> Self::Reg<S>;
     fn mul<S: Simd>(simd: S, a: Self::Reg<S>, b: Self::Reg<S>) -> Self::Reg<S>;
@@ -74,20 +64,17 @@ pub trait LaneReal: Real + bytemuck::Pod {
     fn max<S: Simd>(simd: S, a: Self::Reg<S>, b: Self::Reg<S>) -> Self::Reg<S>;
     /// The largest number of a register, none of which is NaN.
     fn largest<S: Simd>(simd: S, a: Self::Reg<S>) -> Self;
-    /// The sum of a register's numbers.
-    fn sum<S: Simd>(simd: S, a: Self::Reg<S>) -> Self;
 }
 
 macro_rules! lane_real {
     (
-        $real:ident, [$root:expr, $low:expr, $high:expr, $up:expr, $down:expr, $small:expr], $reg:ident, $mask:ident, $lanes:ident, $registers:ident, $register:ident,
-        $part:ident $write_part:ident $splat:ident $add:ident $sub:ident $mul:ident $div:ident $mul_add:ident $sub_mul:ident
+        $real:ident, [$root:expr, $low:expr, $high:expr, $up:expr, $down:expr, $small:expr], $reg:ident, $mask:ident, $lanes:ident,
+        $splat:ident $add:ident $sub:ident $mul:ident $div:ident $mul_add:ident $sub_mul:ident
         $sqrt:ident $and_bits:ident $or_bits:ident $xor_bits:ident
         $less:ident $less_or_equal:ident $equal:ident $select:ident
-        $and:ident $or:ident $not:ident $first_true:ident $min:ident $max:ident $largest:ident $sum:ident
+        $and:ident $or:ident $not:ident $first_true:ident $min:ident $max:ident $largest:ident
     ) => {
         impl LaneReal for $real {
-            type Reg<S: Simd> = S::$reg;
             type Mask<S: Simd> = S::$mask;
             const ROOT_SAFE_MIN: Self = $root;
             const LOW: Self = $low;
@@ -99,26 +86,6 @@ macro_rules! lane_real {
             #[inline(always)]
             fn lanes<S: Simd>() -> usize {
                 S::$lanes
-            }
-            #[inline(always)]
-            fn registers<S: Simd>(slice: &mut [Self]) -> (&mut [S::$reg], &mut [Self]) {
-                S::$registers(slice)
-            }
-            #[inline(always)]
-            fn register<S: Simd>(slice: &[Self]) -> S::$reg {
-                S::$register(slice).0[0]
-            }
-            #[inline(always)]
-            fn part<S: Simd>(simd: S, slice: &[Self]) -> S::$reg {
-                simd.$part(slice)
-            }
-            #[inline(always)]
-            fn write_part<S: Simd>(simd: S, a: S::$reg, slice: &mut [Self]) {
-                simd.$write_part(slice, a);
-            }
-            #[inline(always)]
-            fn splat<S: Simd>(simd: S, x: Self) -> S::$reg {
-                simd.$splat(x)
             }
             #[inline(always)]
             fn add<S: Simd>(simd: S, a: S::$reg, b: S::$reg) -> S::$reg {
@@ -212,10 +179,6 @@ macro_rules! lane_real {
             fn largest<S: Simd>(simd: S, a: S::$reg) -> Self {
                 simd.$largest(a)
             }
-            #[inline(always)]
-            fn sum<S: Simd>(simd: S, a: S::$reg) -> Self {
-                simd.$sum(a)
-            }
         }
     };
 }
@@ -267,18 +230,18 @@ const fn power_f64(e: i64) -> f64 {
 }
 
 lane_real!(
-    f32, [power_f32(-62), power_f32(-78), power_f32(120), power_f32(96), power_f32(-70), power_f32(-4)], f32s, m32s, F32_LANES, as_mut_simd_f32s, as_simd_f32s,
-    partial_load_f32s partial_store_f32s splat_f32s add_f32s sub_f32s mul_f32s div_f32s mul_add_e_f32s negate_mul_add_e_f32s
+    f32, [power_f32(-62), power_f32(-78), power_f32(120), power_f32(96), power_f32(-70), power_f32(-4)], f32s, m32s, F32_LANES,
+    splat_f32s add_f32s sub_f32s mul_f32s div_f32s mul_add_e_f32s negate_mul_add_e_f32s
     sqrt_f32s and_f32s or_f32s xor_f32s
     less_than_f32s less_than_or_equal_f32s equal_f32s select_f32s
-    and_m32s or_m32s not_m32s first_true_m32s min_f32s max_f32s reduce_max_f32s reduce_sum_f32s
+    and_m32s or_m32s not_m32s first_true_m32s min_f32s max_f32s reduce_max_f32s
 );
 lane_real!(
-    f64, [power_f64(-510), power_f64(-916), power_f64(1000), power_f64(900), power_f64(-600), power_f64(-200)], f64s, m64s, F64_LANES, as_mut_simd_f64s, as_simd_f64s,
-    partial_load_f64s partial_store_f64s splat_f64s add_f64s sub_f64s mul_f64s div_f64s mul_add_e_f64s negate_mul_add_e_f64s
+    f64, [power_f64(-510), power_f64(-916), power_f64(1000), power_f64(900), power_f64(-600), power_f64(-200)], f64s, m64s, F64_LANES,
+    splat_f64s add_f64s sub_f64s mul_f64s div_f64s mul_add_e_f64s negate_mul_add_e_f64s
     sqrt_f64s and_f64s or_f64s xor_f64s
     less_than_f64s less_than_or_equal_f64s equal_f64s select_f64s
-    and_m64s or_m64s not_m64s first_true_m64s min_f64s max_f64s reduce_max_f64s reduce_sum_f64s
+    and_m64s or_m64s not_m64s first_true_m64s min_f64s max_f64s reduce_max_f64s
 );
 
 /// One truth value for each matrix.
@@ -540,7 +503,7 @@ pub trait Lane<S: Simd>:
 }
 
 /// The register that lanes of type X are stored in.
-pub type Reg<S, X> = <<X as Lane<S>>::Real as LaneReal>::Reg<S>;
+pub type Reg<S, X> = <<X as Lane<S>>::Real as Packed>::Reg<S>;
 
 impl<S: Simd, R: LaneReal> Lane<S> for Vector<S, R> {
     type Real = R;
@@ -613,7 +576,7 @@ impl<S: Simd, R: LaneReal> Lane<S> for Vector<S, R> {
     }
     #[inline(always)]
     fn write(self, lanes: &mut [R]) {
-        R::registers::<S>(lanes).0[0] = self.reg;
+        R::registers_mut::<S>(lanes).0[0] = self.reg;
     }
     #[inline(always)]
     fn read_part(simd: S, lanes: &[R]) -> Self {

@@ -6,6 +6,7 @@ use pulp::Simd;
 
 use super::tile::{pack, unpack};
 use super::{LaneReal, Shape};
+use crate::packed::Packed;
 
 /// [`pack`] for matrices of T into a tile of D, through `buffer` where they differ.
 #[inline(always)]
@@ -15,7 +16,7 @@ pub(crate) fn pack_as<S: Simd, T: Scalar + Pod, D: Scalar<Real: LaneReal> + Pod>
     count: usize,
     shape: Shape,
     buffer: &mut Vec<D>,
-    tile: &mut [<D::Real as LaneReal>::Reg<S>],
+    tile: &mut [<D::Real as Packed>::Reg<S>],
 ) {
     if size_of::<T>() == size_of::<D>() {
         return pack(simd, bytemuck::cast_slice::<T, D>(a), count, shape, tile);
@@ -29,7 +30,7 @@ pub(crate) fn pack_as<S: Simd, T: Scalar + Pod, D: Scalar<Real: LaneReal> + Pod>
 #[inline(always)]
 pub(crate) fn unpack_as<S: Simd, T: Scalar + Pod, D: Scalar<Real: LaneReal> + Pod>(
     simd: S,
-    tile: &[<D::Real as LaneReal>::Reg<S>],
+    tile: &[<D::Real as Packed>::Reg<S>],
     count: usize,
     shape: Shape,
     buffer: &mut Vec<D>,
