@@ -1,10 +1,11 @@
 """`python -m lapax bench`: lapax timed beside stock JAX in one process.
 
 A `jax` row is a function that users call, compiled once with lapax installed and once without; a
-`target` row is a custom call of liblapax and jaxlib's of the same contract, or JAX's own program
-where jaxlib has none. Both sides take turns, and a row has times only if both answers passed their
-residual check. The floor is the larger one of copying operands and results once, and the flops at
-the rate of XLA's matrix product, both measured here.
+`loop` row is the same called over and over inside one program; a `target` row is a custom call of
+liblapax and jaxlib's of the same contract, or JAX's own program where jaxlib has none. Both sides
+take turns, and a row has times only if both answers passed their residual check. The floor is the
+larger one of copying operands and results once, and the flops at the rate of XLA's matrix product,
+both measured here.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         type=lambda words: frozenset(words.split(",")),
         default=frozenset(),
         metavar="jax,lu_factor,f64",
-        help="only these kinds (jax, target), functions, targets, ops, families and dtypes",
+        help="only these kinds (jax, loop, target), functions, targets, ops, families and dtypes",
     )
     parser.add_argument("--quick", action="store_true", help="fewer sizes, under three minutes")
     parser.add_argument(

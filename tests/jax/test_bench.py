@@ -47,10 +47,35 @@ def test_every_function_and_every_target_is_planned():
     planned = [job.row for job in plan.plan()]
     assert {row.name for row in planned if row.kind == "jax"} == {f.name for f in FUNCTIONS}
     assert {row.name for row in planned if row.kind == "target"} == {t.name for t in targets("cpu")}
+    assert {row.n for row in planned if row.kind == "loop"} == set(plan.LOOPED)
     assert len(planned) == len({dataclasses.astuple(row)[:8] for row in planned})
     assert {(row.n, row.batch) for row in planned} >= {(2048, 1), (1, 1_000_000), (4, 1_000_000)}
     assert any(row.m == 4 * row.n for row in planned)
     assert any(row.n == 4 * row.m for row in planned)
+
+
+def test_a_loop_row_is_of_one_call(monkeypatch):
+    (lu,) = (function for function in FUNCTIONS if function.name == "lu_factor")
+    job = plan.LoopJob(lu, "f32", Size(4, 4, (1,)))
+    calls = plan.LOOP_CALLS // 4
+    monkeypatch.setattr(measure, "take_turns", lambda *_: [[2.0 * calls], [6.0 * calls], [9.0]])
+    row = measure.measured(job, 0.01)
+    assert (row.kind, row.name, row.n, row.batch) == ("loop", "lu_factor", 4, 1)
+    assert (row.ours, row.theirs, row.copy, row.failed) == (2.0, 6.0, 0.0, "")
+    assert row.flops == plan.FunctionJob(lu, "f32", Size(4, 4, (1,))).row.flops
+
+
+def test_a_loop_makes_every_call_with_the_same_operands():
+    seen = []
+
+    def call(a, b):
+        shape = jax.ShapeDtypeStruct(a.shape, a.dtype)
+        return jax.pure_callback(lambda *x: seen.append(x) or x[0] + x[1], shape, a, b)
+
+    a, b = np.float32([[1.5, -2.0]]), np.float32([[4.0, 3.0]])
+    assert (np.asarray(jax.jit(plan._loop(call, 5))(a, b)) == a + b).all()
+    assert len(seen) == 5
+    assert all((x == a).all() and (y == b).all() for x, y in seen)
 
 
 def test_each_program_begins_a_turn(monkeypatch):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -24,13 +25,22 @@ from lapax._table import targets
 SCALARS = ("f32", "f64", "c64", "c128")
 
 SIZES = (
-    *((n, 1) for n in (1, 2, 3, 4, 8, 16, 32, 64, 128)),
+    *((n, 1) for n in (1, 4, 16, 64, 128)),
     (1, 1_000_000),
     (4, 1_000_000),
     (3, 100),
     (32, 30),
 )
 """n and batch, besides those that a goal names: work from microseconds to seconds a call."""
+
+LOOPED = (1, 2, 3, 4, 8, 16, 32)
+"""n of single matrices in a loop inside one program."""
+
+LOOP_CALLS, LEAST_CALLS = 4000, 100
+"""Such calls of order 1, which take 0.2 us each; fewer of larger orders, but so many at least."""
+
+TARGET_SIZES = ((4, 10_000), (32, 1_000), (128, 30), (512, 1))
+"""n and batch of the rows of targets, which functions call at all sizes."""
 
 QUICK_ORDERS = (4, 16, 32, 64, 256)
 """Of those that a goal names."""
@@ -62,6 +72,8 @@ class Prepared:
     """The residual ratio of a list of results."""
     idle: bool = False
     """Whether lapax has no part in its side: the other is the same program."""
+    calls: int = 1
+    """How often either program calls what the row is about."""
 
 
 class Job(Protocol):
@@ -135,6 +147,45 @@ class FunctionJob:
             ratios = self.function.ratios(args, rets)
         # A NaN is no small ratio; np.max keeps it.
         return float(np.max(ratios, initial=0.0))
+
+
+@dataclass(frozen=True)
+class LoopJob(FunctionJob):
+    """A function of a single matrix, called over and over inside one program.
+
+    A call from Python takes 5 us and more, of which a kernel of small order is a tenth; the loop
+    itself takes a few tenths of a microsecond a call.
+    """
+
+    @property
+    def row(self) -> Row:
+        """That of one call."""
+        return dataclasses.replace(super().row, kind="loop")
+
+    def prepare(self) -> Prepared:
+        """Compiles the loop without lapax and with it."""
+        calls = max(LOOP_CALLS // self.size.n, LEAST_CALLS)
+        loop = dataclasses.replace(self.function, call=_loop(self.function.call, calls))
+        prepared = FunctionJob(loop, self.dtype, self.size).prepare()
+        return dataclasses.replace(prepared, calls=calls)
+
+
+def _loop(call: Callable[..., Any], calls: int) -> Callable[..., Any]:
+    """The results of the last of so many calls, each of which waits for the one before."""
+
+    def program(*args: jax.Array) -> Any:
+        def again(_: jax.Array, carry: tuple[tuple[jax.Array, ...], Any]) -> Any:
+            (first, *others), before = carry
+            # It is 1, which the compiler cannot know.
+            numbers = [x.ravel()[0].real for x in jax.tree.leaves(before) if x.dtype.kind in "fc"]
+            one = 1 + sum(numbers) * 1e-30
+            args = (first * one.astype(first.real.dtype), *others)
+            return args, call(*args)
+
+        results = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(call, *args))
+        return jax.lax.fori_loop(0, calls, again, (args, results))[1]
+
+    return program
 
 
 @dataclass(frozen=True)
@@ -224,7 +275,8 @@ def _jobs_of(function: Function, dtype: str, quick: bool) -> list[FunctionJob]:
         for m, n in ((4 * short, short), (short, 4 * short))
     ]
     squares = [_square(function, dtype, n, batch) for n, batch in (*goal, *SIZES)]
-    return [*squares, *(rectangles if function.rectangular else [])]
+    loops = [LoopJob(function, dtype, Size(n, n, (1,))) for n in LOOPED]
+    return [*squares, *loops, *(rectangles if function.rectangular else [])]
 
 
 def _square(function: Function, dtype: str, n: int, batch: int) -> FunctionJob:
@@ -232,8 +284,7 @@ def _square(function: Function, dtype: str, n: int, batch: int) -> FunctionJob:
 
 
 def _target_jobs(quick: bool) -> list[Job]:
-    points = goals.points("linear")
-    sizes = points[1:2] if quick else (*points, *SIZES)
+    sizes = TARGET_SIZES[:1] if quick else TARGET_SIZES
     return [
         TargetJob(_sides.Job(target, variant, n, batch))
         for target in targets("cpu")

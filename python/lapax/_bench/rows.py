@@ -30,7 +30,8 @@ class Row:
     """One measurement of both sides; NaN is what was not measured."""
 
     kind: str
-    """"jax": a function as users call it, after and before install(); "target": a custom call."""
+    """"jax": a function as users call it, after and before install(); "loop": one that a program
+    calls over and over; "target": a custom call."""
     name: str
     """The function or the target."""
     op: str
@@ -52,7 +53,7 @@ class Row:
     spread: float = math.nan
     """Interquartile range over median, the larger one of the two sides."""
     copy: float = math.nan
-    """Seconds to copy every operand and result once."""
+    """Seconds to copy every operand and result once; 0 in a loop."""
     compute: float = math.nan
     """Seconds that the flops take at the measured rate of XLA's matrix product."""
     flops: float = math.nan

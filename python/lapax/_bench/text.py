@@ -57,6 +57,8 @@ def duration(seconds: float) -> str:
     """With a unit that suits it; "-" for NaN."""
     if math.isnan(seconds):
         return "-"
+    if seconds < 1e-6:
+        return f"{seconds * 1e9:.0f} ns"
     return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} us"
 
 
