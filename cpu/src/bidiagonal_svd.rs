@@ -32,8 +32,6 @@ pub(crate) fn decompose<R: Real + Scalar>(
     threads: &dyn Threads,
     arch: Arch,
 ) -> bool {
-    u.fill(R::ZERO);
-    v.fill(R::ZERO);
     let rows = d.len();
     let problem = Problem { d: &mut *d, e, u: &mut *u, v: &mut *v, rows, row: 0 };
     let ascending = rows - part.end..rows - part.start;
@@ -78,8 +76,7 @@ impl<R> Problem<'_, R> {
 }
 
 /// The singular values of a block, in no order, and the vectors of those at these places when they are sorted,
-/// ascending. The columns of U and V are zero before; where there is one more of V, the last one is what B
-/// makes zero.
+/// ascending. Where there is one more column of V, the last one is what B makes zero.
 fn divide<R: Real + Scalar>(
     mut problem: Problem<'_, R>,
     part: Range<usize>,
@@ -132,9 +129,11 @@ fn leaf<R: Real + Scalar>(problem: Problem<'_, R>, work: Work<'_, R>, arch: Arch
     // no step touches a last row of zeros, and zeros are sorted behind all that is larger.
     d.copy_from_slice(&diagonal[..n]);
     for (to, from) in u.chunks_exact_mut(rows).zip(left.chunks_exact(columns)) {
+        to.fill(R::ZERO);
         to[row..row + n].copy_from_slice(&from[..n]);
     }
     for (to, from) in v.chunks_exact_mut(rows).zip(right.chunks_exact(columns)) {
+        to.fill(R::ZERO);
         to[row..row + columns].copy_from_slice(from);
     }
     true
@@ -180,6 +179,7 @@ fn merge<R: Real + Scalar>(
         merge.z[zero] = both;
         v.rotate(rotation, zero, n, arch);
     }
+    u.q[zero * rows..(zero + 1) * rows].fill(R::ZERO);
     u.q[zero * rows + row + zero] = R::ONE;
     d[zero] = R::ZERO;
     sort(merge.order, d);

@@ -15,6 +15,7 @@ use crate::balance::{Balance, Scaling, norm};
 use crate::eigenvectors::{Which, eigenvectors, width};
 use crate::lanes::eig::{Finish, Form, Results};
 use crate::lanes::{self, Order, for_each_group};
+use crate::normal_range::all_finite;
 use crate::row_major::{self, Parts};
 use crate::scalar::{Short, ShortRow, is_single, nan, narrow, widen, zeros};
 use crate::schur::{self, Eigenvalues, LANES_ORDER, cost, eigenvalues, lanes_cost, schur_form};
@@ -273,7 +274,7 @@ fn decompose<T: Scalar>(
 ) -> i32 {
     /// LAPACK's number of the argument A, as jaxlib reports it.
     const NOT_FINITE: i32 = -4;
-    let failure = if a.iter().all(|x| x.is_finite()) {
+    let failure = if all_finite(a) {
         let stop = factor(a, w.len(), w, wi, &mut vectors, scratch, threads, arch).err();
         stop.map(|stop| i32::try_from(stop).unwrap_or(i32::MAX))
     } else {

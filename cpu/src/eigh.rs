@@ -24,6 +24,7 @@ use crate::row_major;
 use crate::scalar::{Short, ShortRow, nanoseconds, zeros};
 use crate::tiled_qr::{multiply_strips, wide_strips};
 use crate::tiled_tridiagonal::{TILED_ORDER, tridiagonalize_tiled};
+use crate::transposition::transpose_columns;
 use crate::trial::is_eigensystem;
 use crate::tridiagonal_eigen;
 use crate::tridiagonalize::{self, triangle, tridiagonalize};
@@ -36,6 +37,8 @@ pub use crate::tridiagonalize::sytrd;
 const NOT_FINITE: i32 = -4;
 /// Reflectors that are applied together.
 const BLOCK: usize = 32;
+/// The order of the squares that are turned.
+const SQUARE: usize = 8;
 /// The order up to which reflectors are applied one by one.
 const SMALL: usize = 32;
 /// The order from which a tridiagonal matrix is divided. On one core with AVX-512, f64, eigh by QL steps and
@@ -98,7 +101,7 @@ pub fn syevd<T: Scalar<Real: Scalar>>(
     let scratch = || Scratch::new(job, n);
     if let (1, SHARED_ORDER..) = (batch, n) {
         for_each_large(batch, operands, threads, |(v, w, info), threads| {
-            info[0] = decompose(uplo, (v, w), &mut scratch(), Some(threads), arch);
+            info[0] = decompose(uplo, (v, w), Order::Column, &mut scratch(), Some(threads), arch);
         });
         return Ok(());
     }
@@ -108,7 +111,9 @@ pub fn syevd<T: Scalar<Real: Scalar>>(
         nanoseconds::<T>(products),
         threads,
         scratch,
-        |scratch, (v, w, info)| info[0] = decompose(uplo, (v, w), scratch, None, arch),
+        |scratch, (v, w, info)| {
+            info[0] = decompose(uplo, (v, w), Order::Column, scratch, None, arch);
+        },
     );
     Ok(())
 }
@@ -141,8 +146,9 @@ pub fn eigh<T: Scalar<Real: Scalar>>(
         });
         return Ok(());
     }
+    index_fits_i32("n", n)?;
     if n == 0 || !in_lanes(Vectors::Wanted, batch, n) {
-        return row_major::eigh(syevd, uplo, batch, n, v, w, threads);
+        return one_by_one(uplo, batch, n, v, w, threads);
     }
     let InOut { src, dst } = v;
     ItemsMut::new("v", batch, &[n, n], &mut *dst)?;
@@ -150,6 +156,37 @@ pub fn eigh<T: Scalar<Real: Scalar>>(
     let v = InOut { src, dst: &mut *dst };
     Small { uplo, n, order: Order::Row }.decompose(batch, v, w, &mut info, threads)?;
     row_major::mark_failed(&info, w, [dst]);
+    Ok(())
+}
+
+/// [`eigh`] of a batch that does not go through lanes.
+fn one_by_one<T: Scalar<Real: Scalar>>(
+    uplo: Uplo,
+    batch: usize,
+    n: usize,
+    v: InOut<'_, T>,
+    w: &mut [T::Real],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let operands = (ItemsInOut::new("v", batch, &[n, n], v)?, ItemsMut::new("w", batch, &[n], w)?);
+    let arch = Arch::new();
+    let scratch = || Scratch::new(Vectors::Wanted, n);
+    let one = |v: &mut [T],
+               w: &mut [T::Real],
+               scratch: &mut Scratch<T>,
+               threads: Option<&dyn Threads>| {
+        // By columns it is Aᵀ.
+        let info = decompose(uplo.other(), (&mut *v, &mut *w), Order::Row, scratch, threads, arch);
+        row_major::mark_failed(&[info], w, [v]);
+    };
+    if let (1, SHARED_ORDER..) = (batch, n) {
+        for_each_large(batch, operands, threads, |(v, w), threads| {
+            one(v, w, &mut scratch(), Some(threads));
+        });
+        return Ok(());
+    }
+    let time = nanoseconds::<T>(products(Vectors::Wanted, n));
+    for_each(batch, operands, time, threads, scratch, |scratch, (v, w)| one(v, w, scratch, None));
     Ok(())
 }
 
@@ -221,7 +258,7 @@ pub fn eigh_subset<T: Scalar<Real: Scalar>>(
                threads: Option<&dyn Threads>| {
         columns.copy_from_slice(a);
         let whole = (&mut columns[..], &mut values[..]);
-        let info = decompose(uplo.other(), whole, scratch, threads, arch);
+        let info = decompose(uplo.other(), whole, Order::Column, scratch, threads, arch);
         row_major::take_part((columns, values), info, scratch.part.clone(), v, w);
     };
     let scratch = || {
@@ -309,13 +346,8 @@ impl Small {
     /// One matrix, without lanes; returns its `info`.
     fn single<T: Scalar<Real: Scalar>>(self, job: Vectors, v: &mut [T], w: &mut [T::Real]) -> i32 {
         let scratch = &mut Scratch::new(job, self.n);
-        let by_rows = self.order == Order::Row;
-        let uplo = if by_rows { self.uplo.other() } else { self.uplo };
-        let info = decompose(uplo, (&mut *v, w), scratch, None, Arch::new());
-        if by_rows && job == Vectors::Wanted {
-            row_major::adjoint(v, self.n);
-        }
-        info
+        let uplo = if self.order == Order::Row { self.uplo.other() } else { self.uplo };
+        decompose(uplo, (v, w), self.order, scratch, None, Arch::new())
     }
 }
 
@@ -349,8 +381,8 @@ struct VectorScratch<T: Scalar<Real: Scalar>> {
     z: Short<T::Real>,
     /// A copy of T's diagonal, of what is beside it, and sums.
     t: Short<T::Real>,
-    /// A copy of the reflectors, where T's eigenvectors cannot become the matrix's in their place.
-    q: Vec<T>,
+    /// The matrix's eigenvectors, where they cannot take the place of T's.
+    v: Vec<T>,
     block: BlockScratch<T>,
     divide: Option<merge::Scratch<T::Real>>,
 }
@@ -362,7 +394,7 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
         let vectors = || VectorScratch {
             z: zeros(n * n),
             t: zeros(3 * n),
-            q: vec![T::ZERO; if T::IS_COMPLEX { n * n } else { 0 }],
+            v: vec![T::ZERO; if T::IS_COMPLEX { n * n } else { 0 }],
             block: if n <= SMALL {
                 BlockScratch::new(0, 0, 0)
             } else {
@@ -388,9 +420,12 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
 }
 
 /// Decomposes one matrix, on threads where it is the only one and not small; returns its `info`.
+///
+/// The triangle `uplo` is that of the matrix by columns. Where `order` says so it lies by rows, and so do the eigenvectors.
 fn decompose<T: Scalar<Real: Scalar>>(
     uplo: Uplo,
     (a, w): (&mut [T], &mut [T::Real]),
+    order: Order,
     scratch: &mut Scratch<T>,
     threads: Option<&dyn Threads>,
     arch: Arch,
@@ -406,7 +441,7 @@ fn decompose<T: Scalar<Real: Scalar>>(
         return NOT_FINITE;
     };
     let power = power_near_reciprocal(largest);
-    lower_triangle(a, n, uplo, power);
+    lower_triangle(a, n, (uplo, order), power);
     let Scratch { part, e, tau, reduction, squares, rotations, steps, vectors } = scratch;
     let steps = *steps;
     match (reduction, threads) {
@@ -421,7 +456,8 @@ fn decompose<T: Scalar<Real: Scalar>>(
         Some(vectors) => {
             let iteration = (&mut rotations[..], steps);
             let outcome = eigenvectors::<T>((w, e), part, vectors, iteration, threads, arch);
-            multiply_by_q(a, tau, part, vectors, threads, arch);
+            multiply_by_q((a, tau), part, vectors, threads, arch);
+            write_vectors(vectors, part, order, a, threads);
             outcome
         }
     };
@@ -478,26 +514,40 @@ fn eigenvectors<T: Scalar<Real: Scalar>>(
     arch.dispatch(ImplicitQl { d, e, z: Some(z), rotations, steps })
 }
 
-/// V = Q·Z over the reflectors in `a` that make Q, of which the columns `part` are wanted.
+/// V = Q·Z, of which the columns `part` are wanted.
 fn multiply_by_q<T: Scalar<Real: Scalar>>(
-    a: &mut [T],
-    tau: &[T],
+    (q, tau): (&[T], &[T]),
     part: &Range<usize>,
     scratch: &mut VectorScratch<T>,
     threads: Option<&dyn Threads>,
     arch: Arch,
 ) {
-    let VectorScratch { z, q, block, .. } = scratch;
+    let VectorScratch { z, v, block, .. } = scratch;
     let n = tau.len() + 1;
     let wanted = part.start * n..part.end * n;
-    if T::IS_COMPLEX {
-        q.copy_from_slice(a);
-        a.iter_mut().zip(&*z).for_each(|(a, &z)| *a = T::from_real(z));
-        reflect(q, tau, &mut a[wanted], block, threads, arch);
-    } else {
-        let v = &mut bytemuck::cast_slice_mut(z)[wanted.clone()];
-        reflect(a, tau, v, block, threads, arch);
-        a[wanted].copy_from_slice(v);
+    v.iter_mut().zip(&**z).for_each(|(v, &z)| *v = T::from_real(z));
+    let v = if T::IS_COMPLEX { v } else { bytemuck::cast_slice_mut(z) };
+    reflect(q, tau, &mut v[wanted], block, threads, arch);
+}
+
+/// Writes the columns `part` of V to where they are in the result; by rows, all of them.
+fn write_vectors<T: Scalar<Real: Scalar>>(
+    scratch: &VectorScratch<T>,
+    part: &Range<usize>,
+    order: Order,
+    to: &mut [T],
+    threads: Option<&dyn Threads>,
+) {
+    let VectorScratch { z, v, .. } = scratch;
+    let v: &[T] = if T::IS_COMPLEX { v } else { bytemuck::cast_slice(z) };
+    let n = to.len().isqrt();
+    if order == Order::Column {
+        let wanted = part.start * n..part.end * n;
+        return to[wanted.clone()].copy_from_slice(&v[wanted]);
+    }
+    match threads {
+        Some(threads) => row_major::transpose_one((n, n), v, to, threads),
+        None => transpose_columns((n, n), v, 0, to),
     }
 }
 
@@ -551,12 +601,24 @@ impl<T: Scalar> WithSimd for ReflectColumns<'_, T> {
     }
 }
 
-/// Writes the lower triangle of the Hermitian matrix whose triangle is named, times a power of two.
-fn lower_triangle<T: Scalar>(a: &mut [T], n: usize, uplo: Uplo, power: T::Real) {
-    for j in 0..n {
-        for i in j..n {
-            let x = if uplo == Uplo::Lower { a[j * n + i] } else { a[i * n + j].conj() };
-            a[j * n + i] = x.scale(power);
+/// Writes the lower triangle by columns of the Hermitian matrix of which a triangle is named as [`decompose`] has it,
+/// times a power of two.
+fn lower_triangle<T: Scalar>(a: &mut [T], n: usize, (uplo, order): (Uplo, Order), power: T::Real) {
+    // By columns a matrix that lies by rows is its conjugate.
+    let conjugate = (uplo == Uplo::Upper) != (order == Order::Row);
+    let element = |x: T| if conjugate { x.conj() } else { x }.scale(power);
+    if uplo == Uplo::Lower {
+        (0..n).for_each(|j| a[j * n + j..(j + 1) * n].iter_mut().for_each(|x| *x = element(*x)));
+        return;
+    }
+    // Square by square, since each number of a row is in another line of the cache.
+    for first in (0..n).step_by(SQUARE) {
+        for top in (first..n).step_by(SQUARE) {
+            for j in first..(first + SQUARE).min(n) {
+                for i in top.max(j)..(top + SQUARE).min(n) {
+                    a[j * n + i] = element(a[i * n + j]);
+                }
+            }
         }
     }
 }
@@ -576,7 +638,9 @@ pub(crate) mod tests {
         let mut a: Vec<f64> = (0..N * N).map(|k| element(k % N, k / N)).collect();
         let (mut w, mut scratch) = (vec![f64::NAN; N], Scratch::new(job, N));
         change(&mut scratch);
-        let info = decompose(Uplo::Lower, (&mut a, &mut w), &mut scratch, None, Arch::new());
+        let scratch = &mut scratch;
+        let matrix = (&mut a[..], &mut w[..]);
+        let info = decompose(Uplo::Lower, matrix, Order::Column, scratch, None, Arch::new());
         (w, info)
     }
 

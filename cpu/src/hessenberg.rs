@@ -15,6 +15,8 @@ use pulp::{Arch, Simd, WithSimd};
 use crate::hessenberg_columns::{FormQ, Reduce};
 use crate::householder::{BlockScratch, Factor, dot, reflector};
 use crate::lanes::{self, for_each_group};
+use crate::normal_range::all_finite;
+use crate::rotations::set_identity;
 use crate::rows;
 use crate::scalar::{self, ShortRow, nan, nanoseconds};
 use crate::simd::sub_scaled;
@@ -65,10 +67,9 @@ pub fn gehrd<T: Scalar>(
         return Ok(());
     }
     let (active, arch) = (low - 1..high, Arch::new());
-    // A column of one real number has no reflector.
-    let reduced = active.len() < 2 || active.len() == 2 && !T::IS_COMPLEX;
+    let reduced = reduced::<T>(active.len());
     let one = |a: &mut [T], tau: &mut [T], scratch: &mut Scratch<T>, threads: &dyn Threads| {
-        if !a.iter().all(|x| x.is_finite()) {
+        if !all_finite(a) {
             a.fill(nan());
             tau.fill(nan());
         } else if reduced {
@@ -115,24 +116,46 @@ pub fn hess<T: Scalar>(
     }
     // A reduction takes 10/3·n³ operations, Q 4/3·n³.
     let products = n.saturating_mul(n).saturating_mul(n).saturating_mul(3);
+    let time = nanoseconds::<T>(products);
     if lanes::pay(batch, n, LANES_ORDER) {
         let kernel = lanes::hessenberg::Whole { n };
-        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        return Ok(());
+    }
+    if reduced::<T>(n) {
+        for_each(
+            batch,
+            operands,
+            time,
+            threads,
+            || (),
+            |(), (h, q)| {
+                if all_finite(h) {
+                    set_identity(q, n);
+                } else {
+                    not_finite(h, q, n);
+                }
+            },
+        );
         return Ok(());
     }
     let arch = Arch::new();
-    let scratch = || (scalar::zeros(n.saturating_sub(1)), Scratch::new(n));
+    let scratch = || (scalar::zeros(n - 1), Scratch::new(n));
     type Reuse<T> = (ShortRow<T>, Scratch<T>);
     let one = |(h, q): (&mut [T], &mut [T]), scratch: &mut Reuse<T>, threads: &dyn Threads| {
         let (tau, scratch) = scratch;
-        if h.iter().all(|x| x.is_finite()) {
+        if !all_finite(h) {
+            not_finite(h, q, n);
+        } else if let Some(scratch) = &mut scratch.rows
+            && n <= rows::hessenberg::LARGEST_Q
+        {
+            arch.dispatch(rows::hessenberg::Whole { h, n, tau, q, scratch });
+        } else {
             transposed(h, n);
             reduce(h, n, 0..n, tau, scratch, threads, arch);
             form_q(h, n, 0..n, tau, q, scratch, threads, arch);
             transposed(h, n);
             transposed(q, n);
-        } else {
-            not_finite(h, q, n);
         }
         only_hessenberg(h, n);
     };
@@ -141,12 +164,16 @@ pub fn hess<T: Scalar>(
             one(item, &mut scratch(), threads);
         });
     } else {
-        let time = nanoseconds::<T>(products);
         for_each(batch, operands, time, threads, scratch, |scratch, item| {
             one(item, scratch, &Serial);
         });
     }
     Ok(())
+}
+
+/// Whether no matrix of order n has a reflector: a column of one real number has none.
+fn reduced<T: Scalar>(n: usize) -> bool {
+    n < 2 || n == 2 && !T::IS_COMPLEX
 }
 
 /// H and Q of a matrix of order n > 0 that is not finite, by rows.
@@ -417,8 +444,13 @@ pub(crate) fn form_q<T: Scalar>(
     threads: &dyn Threads,
     arch: Arch,
 ) {
-    q.fill(T::ZERO);
-    q.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);
+    if active == (0..n)
+        && n <= rows::hessenberg::LARGEST_Q
+        && let Some(scratch) = &mut scratch.rows
+    {
+        return arch.dispatch(rows::hessenberg::FormQ { a, n, tau, q, scratch });
+    }
+    set_identity(q, n);
     if n <= UNBLOCKED {
         return arch.dispatch(FormQ { a, n, active, tau, q });
     }

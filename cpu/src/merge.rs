@@ -85,12 +85,32 @@ impl<R: Real + Scalar> Scratch<R> {
         }
         numbers[..n].copy_from_slice(values);
         values.iter_mut().zip(&*order).for_each(|(to, &from)| *to = numbers[from]);
+        let (order, places) = indices.split_at_mut(n);
         for basis in bases {
-            columns.copy_from_slice(basis);
-            for (to, &from) in basis.chunks_exact_mut(n).zip(&*order) {
-                to.copy_from_slice(&columns[from * n..(from + 1) * n]);
-            }
+            places[..n].copy_from_slice(order);
+            permute_columns(basis, &mut places[..n], &mut columns[..n]);
         }
+    }
+}
+
+/// Column i becomes column order(i), cycle by cycle; `order` becomes the identity, and `column` has room for one.
+fn permute_columns<R: Copy>(basis: &mut [R], order: &mut [usize], column: &mut [R]) {
+    let n = column.len();
+    for first in 0..order.len() {
+        if order[first] == first {
+            continue;
+        }
+        column.copy_from_slice(&basis[first * n..(first + 1) * n]);
+        let mut to = first;
+        loop {
+            let from = std::mem::replace(&mut order[to], to);
+            if from == first {
+                break;
+            }
+            basis.copy_within(from * n..(from + 1) * n, to * n);
+            to = from;
+        }
+        basis[to * n..(to + 1) * n].copy_from_slice(column);
     }
 }
 

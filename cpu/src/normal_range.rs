@@ -2,6 +2,11 @@
 
 use lapax_core::{Real, Scalar};
 
+/// Whether no element is infinite or NaN. It looks at all of them, several at once.
+pub(crate) fn all_finite<T: Scalar>(elements: &[T]) -> bool {
+    elements.iter().fold(true, |finite, x| finite & x.is_finite())
+}
+
 /// The largest part of any element in magnitude; `None` where one is infinite or NaN.
 pub(crate) fn largest_part<'a, T: Scalar>(
     elements: impl IntoIterator<Item = &'a T>,
@@ -56,6 +61,9 @@ pub(crate) mod tests {
         assert_eq!(largest_part(&x), Some(3.0));
         assert_eq!(largest_part(&[x[0], Complex::new(0.0, f64::NAN)]), None);
         assert_eq!(largest_part(&[x[0], Complex::new(f64::NEG_INFINITY, 0.0)]), None);
+        assert!(all_finite(&x));
+        assert!(!all_finite(&[x[0], Complex::new(0.0, f64::NAN), x[1]]));
+        assert!(!all_finite(&[Complex::new(f64::NEG_INFINITY, 0.0), x[0]]));
         assert_eq!(largest_part::<f32>(&[]), Some(0.0));
     }
 }

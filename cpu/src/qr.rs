@@ -120,8 +120,8 @@ pub fn qr<T: Scalar>(
     );
     let products = m.saturating_mul(n + c).saturating_mul(k);
     let time = nanoseconds::<T>(products);
-    if m == 1 && !T::IS_COMPLEX {
-        // A column of one real number has no reflector.
+    if m == 1 && !(T::IS_COMPLEX && by_lanes) {
+        // One number makes up Q, and a real one is 1.
         for_each(
             batch,
             operands,
@@ -129,8 +129,10 @@ pub fn qr<T: Scalar>(
             threads,
             || (),
             |(), (a, q, r)| {
-                q.fill(T::ONE);
-                r.copy_from_slice(a);
+                let Reflector { beta, tau } = reflector::<pulp::Scalar, T>(a[0], &mut []);
+                q[0] = T::ONE - tau;
+                r.iter_mut().zip(a).for_each(|(r, &a)| *r = a * (T::ONE - tau.conj()));
+                r[0] = T::from_real(beta);
             },
         );
         return Ok(());

@@ -1,6 +1,6 @@
 //! Plane rotations of real columns, in the sequences that implicit QR steps make.
 
-use lapax_core::Real;
+use lapax_core::{Real, Scalar};
 use pulp::{Simd, WithSimd};
 
 /// [x y] ← [x y]·[c −s; s c]: x ← c·x + s·y and y ← c·y − s·x.
@@ -85,7 +85,7 @@ pub(crate) fn swap_columns<T>(z: &mut [T], rows: usize, i: usize, j: usize) {
 }
 
 /// The identity in the columns of a square matrix.
-pub(crate) fn set_identity<R: Real>(z: &mut [R], n: usize) {
-    z.fill(R::ZERO);
-    z.iter_mut().step_by(n + 1).for_each(|x| *x = R::ONE);
+pub(crate) fn set_identity<T: Scalar>(z: &mut [T], n: usize) {
+    z.fill(T::ZERO);
+    z.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);
 }

@@ -9,8 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bytemuck::Pod;
 use lapax_core::{
-    Items, ItemsInOut, ItemsMut, Scalar as _, Serial, for_each, for_each_large, index_fits_i32,
-    run_each,
+    Items, ItemsMut, Scalar as _, Serial, for_each, for_each_large, index_fits_i32, run_each,
 };
 use smallvec::smallvec;
 
@@ -18,7 +17,7 @@ use crate::eig::Eigen;
 use crate::scalar::{Short, ShortRow, nan, nanoseconds, zeros};
 use crate::schur::Eigenvalues;
 use crate::svd::Svd;
-use crate::transposition::{transpose_columns, transposed};
+use crate::transposition::{mean_with_transpose, transpose_columns, transposed};
 use crate::tridiagonal::Diagonals;
 use crate::{Diag, Error, InOut, Scalar, Side, SingularVectors, Threads, Trans, Uplo, Vectors};
 
@@ -295,6 +294,14 @@ type Square<T> = [[T; SQUARE]; SQUARE];
 
 /// The lower triangle of (A + Aᴴ) / 2 in place of A's.
 pub(crate) fn mean_with_adjoint<T: Scalar>(a: &mut [T], n: usize) {
+    if n < SQUARE {
+        for i in 0..n {
+            for j in 0..=i {
+                a[i * n + j] = mean(a[i * n + j], a[j * n + i]);
+            }
+        }
+        return;
+    }
     for i in (0..n).step_by(SQUARE) {
         for j in (0..=i).step_by(SQUARE) {
             let mean = mean_of_squares(square(a, n, (i, j)), &square(a, n, (j, i)));
@@ -303,9 +310,16 @@ pub(crate) fn mean_with_adjoint<T: Scalar>(a: &mut [T], n: usize) {
     }
 }
 
-/// The lower triangle of (A + Aᴴ) / 2, of its rows from `first` on as many as there is room for.
+/// The lower triangle of (A + Aᴴ) / 2, of its rows from `first` on as many as there is room for. What is behind it has no
+/// meaning.
 fn mean_of<T: Scalar>(a: &[T], n: usize, first: usize, rows: &mut [T]) {
-    for i in (first..first + rows.len() / n).step_by(SQUARE) {
+    let done = if T::IS_COMPLEX {
+        0
+    } else {
+        let rows = bytemuck::cast_slice_mut::<T, T::Real>(rows);
+        mean_with_transpose(bytemuck::cast_slice(a), n, first, rows)
+    };
+    for i in (first + done..first + rows.len() / n).step_by(SQUARE) {
         for j in (0..=i).step_by(SQUARE) {
             let mean = mean_of_squares(square(a, n, (i, j)), &square(a, n, (j, i)));
             write_lower(&mean, n, (i, j), &mut rows[(i - first) * n..]);
@@ -328,13 +342,17 @@ fn square<T: Scalar>(a: &[T], n: usize, (i, j): (usize, usize)) -> Square<T> {
 
 /// (A + Bᴴ) / 2.
 fn mean_of_squares<T: Scalar>(mut a: Square<T>, b: &Square<T>) -> Square<T> {
-    let two = T::Real::ONE + T::Real::ONE;
     for (i, row) in a.iter_mut().enumerate() {
         for (x, b) in row.iter_mut().zip(b) {
-            *x = (*x + b[i].conj()).unscale(two);
+            *x = mean(*x, b[i]);
         }
     }
     a
+}
+
+/// The mean of a number and the conjugate of another.
+fn mean<T: Scalar>(x: T, y: T) -> T {
+    (x + y.conj()).unscale(T::Real::ONE + T::Real::ONE)
 }
 
 /// Writes the lower triangle of a matrix, of which `rows` are those from row i on, in the square from row i
@@ -432,6 +450,7 @@ pub(crate) fn of_order_one<T: lapax_core::Scalar>(a: T) -> (T, T) {
 pub(crate) const OF_ORDER_ONE: usize = 2;
 
 /// [`crate::eigh::eigh`].
+#[cfg(feature = "lapack")]
 pub(crate) fn eigh<T: Scalar>(
     syevd: Syevd<T>,
     uplo: Uplo,
@@ -441,6 +460,8 @@ pub(crate) fn eigh<T: Scalar>(
     w: &mut [T::Real],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
+    use lapax_core::ItemsInOut;
+
     index_fits_i32("n", n)?;
     let InOut { src, dst } = v;
     ItemsMut::new("v", batch, &[n, n], &mut *dst)?;
@@ -885,7 +906,8 @@ fn item<T>(items: &mut [T], b: usize, batch: usize) -> &mut [T] {
 }
 
 /// Aᴴ in place of A, n × n.
-pub(crate) fn adjoint<T: Scalar>(a: &mut [T], n: usize) {
+#[cfg(feature = "lapack")]
+fn adjoint<T: Scalar>(a: &mut [T], n: usize) {
     transposed(a, n);
     if T::IS_COMPLEX {
         a.iter_mut().for_each(|x| *x = x.conj());

@@ -17,6 +17,7 @@ use crate::hessenberg::{self, form_q, reduce};
 use crate::lanes::schur::Finish;
 use crate::lanes::{self, Order, for_each_group};
 use crate::multishift;
+use crate::normal_range::all_finite;
 use crate::row_major;
 use crate::scalar::{Short, ShortRow, is_single, nan, nanoseconds, narrow, widen, zeros};
 use crate::tiled_hessenberg::TILED_ORDER;
@@ -102,6 +103,20 @@ pub fn gees<T: Scalar>(
         let wanted = vectors == Vectors::Wanted;
         let kernel = lanes::schur::Decompose { n, vectors: wanted, order, finish };
         for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
+    } else if n == 1 {
+        for_each(
+            batch,
+            operands,
+            cost::<T>(n),
+            threads,
+            || (),
+            |(), (t, z, w, wi, sdim, info)| {
+                let (value, vector) = row_major::of_order_one(t[0]);
+                (t[0], w[0], sdim[0], info[0]) = (value, value, 0, 0);
+                z[0] = if vectors == Vectors::Wanted { vector } else { vector - vector };
+                wi.fill(vector - vector);
+            },
+        );
     } else if is_single::<T>() && n <= DOUBLE_ORDER {
         for_each(
             batch,
@@ -220,7 +235,7 @@ impl<T: Scalar> Double<T> {
         narrow(z, double_z);
         narrow(w, double_w);
         narrow(wi, double_wi);
-        if n > 0 && t.iter().all(|x| x.is_finite()) {
+        if n > 0 && all_finite(t) {
             let q = if vectors == Vectors::Wanted { Some(z) } else { None };
             standardise(t, n, q);
             eigenvalues(t, n, w, wi);
@@ -286,9 +301,8 @@ fn decompose<T: Scalar>(
     if n == 0 {
         return 0;
     }
-    let finite = t.iter().all(|x| x.is_finite());
     let q = if vectors == Vectors::Wanted { Some(&mut *z) } else { None };
-    let stop = if finite { factor(t, n, q, scratch, threads, arch).err() } else { Some(0) };
+    let stop = if all_finite(t) { factor(t, n, q, scratch, threads, arch).err() } else { Some(0) };
     let Some(stop) = stop else {
         eigenvalues(t, n, w, wi);
         return 0;

@@ -48,7 +48,7 @@ pub(crate) fn on_threads<R: PartialEq + std::fmt::Debug>(
     alone
 }
 
-fn transposed<T: Scalar>(a: &[T], m: usize, n: usize) -> Vec<T> {
+pub(crate) fn transposed<T: Scalar>(a: &[T], m: usize, n: usize) -> Vec<T> {
     (0..m * n).map(|p| a[p % n * m + p / n]).collect()
 }
 

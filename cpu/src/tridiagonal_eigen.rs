@@ -31,7 +31,6 @@ pub(crate) fn decompose<R: Real + Scalar>(
     threads: &dyn Threads,
     arch: Arch,
 ) -> bool {
-    z.fill(R::ZERO);
     let rows = d.len();
     let problem = Problem { d: &mut *d, e, z: &mut *z, rows, row: 0 };
     if !divide(problem, part, scratch.work(), threads, arch) {
@@ -42,7 +41,7 @@ pub(crate) fn decompose<R: Real + Scalar>(
 }
 
 /// A diagonal block of T, and its columns of Z, of which it has as many rows, from one on; the others
-/// are zero.
+/// become zero.
 struct Problem<'a, R> {
     d: &'a mut [R],
     e: &'a mut [R],
@@ -64,8 +63,7 @@ impl<R> Problem<'_, R> {
     }
 }
 
-/// The eigensystem of a block, in no order, with the vectors of these values when they are sorted. The columns
-/// of Z are zero before.
+/// The eigensystem of a block, in no order, with the vectors of these values when they are sorted.
 fn divide<R: Real + Scalar>(
     mut problem: Problem<'_, R>,
     part: Range<usize>,
@@ -106,6 +104,7 @@ fn leaf<R: Real + Scalar>(problem: Problem<'_, R>, work: Work<'_, R>, arch: Arch
         return false;
     }
     for (to, from) in z.chunks_exact_mut(rows).zip(vectors.chunks_exact(n)) {
+        to.fill(R::ZERO);
         to[row..row + n].copy_from_slice(from);
     }
     true

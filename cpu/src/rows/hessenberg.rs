@@ -1,14 +1,19 @@
-//! Reduction of one small matrix to Hessenberg form, by columns that stay in registers' order.
+//! Reduction of one small matrix to Hessenberg form, and its Q, by columns that stay in registers' order.
 
 use lapax_cpu_macros::apart;
 use pulp::{Simd, WithSimd};
 
-use super::reflectors::Columns;
-use super::{LANES, LEAST, LaneNumbers, Sides};
+use super::reflectors::{Columns, Pair};
+use super::{LANES, LaneNumbers, Sides};
 use crate::Scalar;
-use crate::lanes::{LaneReal, Order, Tile, width};
+use crate::lanes::{LaneReal, Order, Reg, Tile, width};
 use crate::padded::Padded;
 
+/// The least order of a matrix. On one core with AVX-512, one matrix and its Q in a loop inside a program, ns, column by
+/// column in memory and in registers: n = 4, f64 and f32 644 and 629, 644 and 641, 6 1030 and 879, 1019 and 886, 8 1569
+/// and 1028, 1404 and 1071.
+const LEAST: usize = 4;
+const LEAST_COMPLEX: usize = 7;
 /// The largest order of a matrix that is reduced this way as a whole, and the last columns of a larger one that are.
 /// On one core with AVX-512, us, f32, f64, c64 and c128, against panels of 32 columns, the last 96 one by one: n = 64
 /// 19, 29, 44 and 79 (58, 62, 102 and 162), n = 128 135, 263, 336 and 690 (304, 437, 678 and 1252), n = 256 1165, 2387,
@@ -16,6 +21,10 @@ use crate::padded::Padded;
 /// 12892, with the last 256 2610, 5518, 6036 and 12378.
 const WHOLE: usize = 256;
 const LAST: usize = 128;
+/// The largest order of a matrix whose Q is formed this way. H and Q with the call on one core with AVX-512, us, with Q
+/// column by column or in blocks, and so: n = 32 f32 and f64 24 and 14, 21 and 16, n = 128 230 and 206, 394 and 386,
+/// c128 1043 and 902, n = 256 1529 and 1453, 2968 and 2880, c128 7928 and 7230.
+pub(crate) const LARGEST_Q: usize = 256;
 
 /// How many columns of a matrix of order n are reduced this way, at most.
 pub(crate) fn columns(n: usize) -> usize {
@@ -24,7 +33,8 @@ pub(crate) fn columns(n: usize) -> usize {
 
 /// Whether the last columns of a matrix of order n go this way.
 pub(crate) fn pay<T: Scalar>(n: usize) -> bool {
-    n >= LEAST && width::<T>() >= LANES
+    let least = if T::IS_COMPLEX { LEAST_COMPLEX } else { LEAST };
+    n >= least && width::<T>() >= LANES
 }
 
 /// What a reduction reuses.
@@ -32,7 +42,7 @@ pub(crate) fn pay<T: Scalar>(n: usize) -> bool {
 pub(crate) struct Scratch<R> {
     /// The last columns of A: registers of a column, column after column.
     columns: Tile<R>,
-    /// The vector of a reflector, and a product with it.
+    /// The vectors of two reflectors, and a product with one.
     v: Tile<R>,
     sums: Tile<R>,
     /// The columns in their order.
@@ -42,13 +52,30 @@ pub(crate) struct Scratch<R> {
 impl<R: LaneReal> Scratch<R> {
     /// For a matrix of order n, and registers of so many lanes.
     pub(crate) fn new<T: Scalar<Real = R>>(n: usize, lanes: usize) -> Self {
-        let (high, columns) = (n.div_ceil(lanes), columns(n));
+        let (high, columns) = (n.div_ceil(lanes), columns(n).next_multiple_of(lanes));
         Self {
-            columns: Tile::new::<T>(columns.next_multiple_of(lanes) * high, lanes),
-            v: Tile::new::<T>(high, lanes),
+            columns: Tile::new::<T>(columns * high, lanes),
+            v: Tile::new::<T>(2 * high, lanes),
             sums: Tile::new::<T>(high, lanes),
             in_order: Padded::count_to(columns),
         }
+    }
+
+    /// The last `count` columns of a matrix of order n: their sizes, as rows of the transposed matrix, the columns, room
+    /// for a product and their numbers.
+    #[inline(always)]
+    #[allow(clippy::type_complexity, reason = "what all kernels here begin with")]
+    fn columns<S: Simd, T: Scalar<Real = R>>(
+        &mut self,
+        simd: S,
+        count: usize,
+        n: usize,
+    ) -> (Sides, Columns<'_, S, T>, &mut [Reg<S, T::Lane<S>>], &[usize]) {
+        let sides = Sides::new(count, n, R::lanes::<S>());
+        let Self { columns, v, sums, in_order } = self;
+        let (columns, v) = (columns.registers::<S>(), v.registers::<S>());
+        let work = Columns { simd, columns, v, high: sides.wide, lane_numbers: LaneNumbers::new() };
+        (sides, work, sums.registers::<S>(), in_order)
     }
 }
 
@@ -74,20 +101,107 @@ impl<T: Scalar> WithSimd for Reduce<'_, T> {
 #[apart]
 fn reduce<S: Simd, T: Scalar>(simd: S, job: Reduce<'_, T>) {
     let Reduce { a, n, start, tau, scratch } = job;
-    let (lanes, count) = (T::Real::lanes::<S>(), n - start);
-    let Scratch { columns, v, sums, in_order } = scratch;
-    // The rows of the transposed matrix.
-    let sides = Sides::new(count, n, lanes);
-    let (columns, v, sums) = (columns.registers::<S>(), v.registers::<S>(), sums.registers::<S>());
-    let mut work = Columns { simd, columns, v, high: sides.wide, lane_numbers: LaneNumbers::new() };
+    let (sides, mut work, sums, in_order) = scratch.columns::<S, T>(simd, n - start, n);
     let a = &mut a[start * n..];
     sides.read::<S, T>(simd, a, Order::Row, work.columns);
-    for (column, tau) in tau.iter_mut().skip(start).enumerate() {
+    reduce_columns(&mut work, n, start, &mut tau[start..], sums);
+    sides.write::<S, T>(simd, work.columns, Order::Row, in_order, a);
+}
+
+/// Reduces the columns from `start` on of a matrix of order n.
+#[inline(always)]
+fn reduce_columns<S: Simd, T: Scalar>(
+    work: &mut Columns<'_, S, T>,
+    n: usize,
+    start: usize,
+    tau: &mut [T],
+    sums: &mut [Reg<S, T::Lane<S>>],
+) {
+    for (column, tau) in tau.iter_mut().enumerate() {
         let head = start + column + 1;
         *tau = work.find((head, column), n);
         if *tau != T::ZERO {
-            work.transform(head, *tau, (column + 1..count, start), sums);
+            work.transform(head, *tau, (column + 1..n - start, start), sums);
         }
     }
-    sides.write::<S, T>(simd, work.columns, Order::Row, in_order, a);
+}
+
+/// Q of a reduction of all columns, from what [`Reduce`] left in `a` and `tau`.
+pub(crate) struct FormQ<'a, T: Scalar> {
+    pub(crate) a: &'a [T],
+    pub(crate) n: usize,
+    pub(crate) tau: &'a [T],
+    pub(crate) q: &'a mut [T],
+    pub(crate) scratch: &'a mut Scratch<T::Real>,
+}
+
+impl<T: Scalar> WithSimd for FormQ<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        form_q::<S, T>(simd, self);
+    }
+}
+
+#[apart]
+fn form_q<S: Simd, T: Scalar>(simd: S, job: FormQ<'_, T>) {
+    let FormQ { a, n, tau, q, scratch } = job;
+    let (sides, mut work, _, in_order) = scratch.columns::<S, T>(simd, n, n);
+    sides.read::<S, T>(simd, a, Order::Row, work.columns);
+    columns_of_q(&mut work, n, tau);
+    sides.write::<S, T>(simd, work.columns, Order::Row, in_order, q);
+}
+
+/// The columns of Q in place of the reflectors: reflector k, whose head is row k + 1, is in column k, and column k + 1 of
+/// Q takes the place of reflector k + 1.
+#[inline(always)]
+fn columns_of_q<S: Simd, T: Scalar>(work: &mut Columns<'_, S, T>, n: usize, tau: &[T]) {
+    for (pair, tau) in tau.chunks(2).enumerate().rev() {
+        let (k, head) = (2 * pair, 2 * pair + 1);
+        if let &[first, second] = tau {
+            work.vector((head + 1, k + 1));
+            work.keep();
+            work.first_column(head + 1, second);
+            work.vector((head, k));
+            let pair = Pair { tau: [second, first], product: work.product(head) };
+            work.reflect_twice(head, pair, head + 2..n);
+        } else {
+            work.vector((head, k));
+            work.reflect(head, tau[0], head + 2..n);
+        }
+        work.reflect(head, tau[0], head + 1..n.min(head + 2));
+        work.first_column(head, tau[0]);
+    }
+    work.unit(0);
+}
+
+/// Reduces a row-major matrix to H, and forms Q, by rows too.
+pub(crate) struct Whole<'a, T: Scalar> {
+    /// Of H and what is below its first subdiagonal, which has no meaning.
+    pub(crate) h: &'a mut [T],
+    pub(crate) n: usize,
+    pub(crate) tau: &'a mut [T],
+    pub(crate) q: &'a mut [T],
+    pub(crate) scratch: &'a mut Scratch<T::Real>,
+}
+
+impl<T: Scalar> WithSimd for Whole<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        whole::<S, T>(simd, self);
+    }
+}
+
+#[apart]
+fn whole<S: Simd, T: Scalar>(simd: S, job: Whole<'_, T>) {
+    let Whole { h, n, tau, q, scratch } = job;
+    let (sides, mut work, sums, in_order) = scratch.columns::<S, T>(simd, n, n);
+    sides.read::<S, T>(simd, h, Order::Column, work.columns);
+    reduce_columns(&mut work, n, 0, tau, sums);
+    sides.write::<S, T>(simd, work.columns, Order::Column, in_order, h);
+    columns_of_q(&mut work, n, tau);
+    sides.write::<S, T>(simd, work.columns, Order::Column, in_order, q);
 }

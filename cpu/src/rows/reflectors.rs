@@ -83,7 +83,15 @@ impl<S: Simd, T: Scalar> Columns<'_, S, T> {
         }
         let alpha = self.number(j, head);
         let Some((Reflector { beta, tau }, factor)) = householder::scaled(alpha, sum.sum()) else {
-            return self.find_slowly((head, j), m);
+            if head + 1 < m {
+                return self.find_slowly((head, j), m);
+            }
+            let Reflector { beta, tau } = householder::reflector::<pulp::Scalar, T>(alpha, &mut []);
+            let (old, beta) = (self.load(j, first), self.splat(T::from_real(beta)));
+            let x = self.lane_numbers.behind::<S, T>(self.simd, lane, old, [beta, old]);
+            self.store(x, j, first);
+            self.vector((head, j));
+            return tau;
         };
         let (factor, beta) = (self.splat(factor), self.splat(T::from_real(beta)));
         let (one, zero) = (self.splat(T::ONE), self.splat(T::ZERO));

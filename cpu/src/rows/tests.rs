@@ -7,11 +7,14 @@ use lapax_core::{InOut, Items, ItemsInOut, ItemsMut};
 
 use super::LANES;
 use crate::few;
+use crate::hessenberg::only_hessenberg;
+use crate::hessenberg_columns;
 use crate::lanes::lu::Output;
 use crate::lanes::tests::{Level, close, random};
 use crate::lanes::{self, Order};
+use crate::rotations::set_identity;
 use crate::row_major;
-use crate::tiled_tests::apply_both_sides;
+use crate::tiled_tests::{apply_both_sides, transposed};
 use crate::triangular::System;
 use crate::{Diag, Real, Scalar, Trans, Uplo};
 
@@ -459,7 +462,7 @@ fn qr<T: Scalar>() {
 /// From the first column and from a later one; a column that is zero below its head, and numbers whose squares
 /// vanish or overflow among others.
 fn hessenberg<T: Scalar>() {
-    for (n, start) in [(9, 0), (16, 0), (33, 0), (64, 0), (65, 20), (100, 3)] {
+    for (n, start) in [(9, 0), (10, 0), (16, 0), (33, 0), (64, 0), (65, 20), (100, 3)] {
         let mut plain = random::<T>(n * n);
         (0..start * n).filter(|p| p % n > p / n + 1).for_each(|p| plain[p] = T::ZERO);
         let mut reduced = plain.clone();
@@ -484,8 +487,41 @@ fn hessenberg<T: Scalar>() {
                 assert!(x[..start * n] == a[..start * n], "{what}");
                 let mut product: Vec<T> =
                     (0..n * n).map(|p| if p % n > p / n + 1 { T::ZERO } else { x[p] }).collect();
+                let h = transposed(&product, n, n);
                 apply_both_sides(&mut product, &x, &tau);
                 close(&product, a, 100 * n, &what);
+                if start > 0 {
+                    continue;
+                }
+                let [mut q, mut reference] = [vec![T::ZERO; n * n], vec![T::ZERO; n * n]];
+                let (reflectors, factors) = (&x, &tau[..]);
+                level.dispatch(super::hessenberg::FormQ {
+                    a: reflectors,
+                    n,
+                    tau: factors,
+                    q: &mut q,
+                    scratch: &mut scratch,
+                });
+                set_identity(&mut reference, n);
+                level.dispatch(hessenberg_columns::FormQ {
+                    a: reflectors,
+                    n,
+                    active: 0..n,
+                    tau: factors,
+                    q: &mut reference,
+                });
+                close(&q, &reference, 100 * n, &what);
+                // The same by rows.
+                let (mut by_rows, mut whole_q) = (transposed(a, n, n), vec![T::ZERO; n * n]);
+                level.dispatch(super::hessenberg::Whole {
+                    h: &mut by_rows,
+                    n,
+                    tau: &mut vec![T::ZERO; n - 1],
+                    q: &mut whole_q,
+                    scratch: &mut scratch,
+                });
+                only_hessenberg(&mut by_rows, n);
+                assert!(by_rows == h && whole_q == transposed(&q, n, n), "{what}");
             }
         }
     }
