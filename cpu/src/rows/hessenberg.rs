@@ -157,8 +157,10 @@ fn form_q<S: Simd, T: Scalar>(simd: S, job: FormQ<'_, T>) {
 /// Q takes the place of reflector k + 1.
 #[inline(always)]
 fn columns_of_q<S: Simd, T: Scalar>(work: &mut Columns<'_, S, T>, n: usize, tau: &[T]) {
-    for (pair, tau) in tau.chunks(2).enumerate().rev() {
-        let (k, head) = (2 * pair, 2 * pair + 1);
+    let Some((&first, others)) = tau.split_first() else { return };
+    // The heads of two reflectors are in one register.
+    for (pair, tau) in others.chunks(2).enumerate().rev() {
+        let (k, head) = (2 * pair + 1, 2 * pair + 2);
         if let &[first, second] = tau {
             work.vector((head + 1, k + 1));
             work.keep();
@@ -173,6 +175,9 @@ fn columns_of_q<S: Simd, T: Scalar>(work: &mut Columns<'_, S, T>, n: usize, tau:
         work.reflect(head, tau[0], head + 1..n.min(head + 2));
         work.first_column(head, tau[0]);
     }
+    work.vector((1, 0));
+    work.reflect(1, first, 2..n);
+    work.first_column(1, first);
     work.unit(0);
 }
 
