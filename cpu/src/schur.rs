@@ -112,9 +112,10 @@ pub fn gees<T: Scalar>(
             || (),
             |(), (t, z, w, wi, sdim, info)| {
                 let (value, vector) = row_major::of_order_one(t[0]);
+                let zero = if value.is_nan() { value } else { T::ZERO };
                 (t[0], w[0], sdim[0], info[0]) = (value, value, 0, 0);
-                z[0] = if vectors == Vectors::Wanted { vector } else { vector - vector };
-                wi.fill(vector - vector);
+                z[0] = if vectors == Vectors::Wanted { vector } else { zero };
+                wi.fill(zero);
             },
         );
     } else if is_single::<T>() && n <= DOUBLE_ORDER {
