@@ -17,13 +17,14 @@ use crate::eig::Eigen;
 use crate::scalar::{Short, ShortRow, nan, nanoseconds, zeros};
 use crate::schur::Eigenvalues;
 use crate::svd::Svd;
-use crate::transposition::{mean_with_transpose, transpose_columns, transposed};
+use crate::transposition::{MEANS, mean_with_transpose, transpose_columns, transposed};
 use crate::tridiagonal::Diagonals;
 use crate::{Diag, Error, InOut, Scalar, Side, SingularVectors, Threads, Trans, Uplo, Vectors};
 
 /// The order from which strips of so many rows of one matrix go to all threads.
 const STRIPS_ORDER: usize = 448;
 const STRIP: usize = 64;
+const _: () = assert!(STRIP.is_multiple_of(MEANS), "strips begin where means do");
 /// The order of the squares of which a mean with the adjoint is made: as many rows as the nearest cache has
 /// places for lines of a matrix whose rows lie a power of two apart.
 const SQUARE: usize = 8;

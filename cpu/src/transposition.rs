@@ -13,7 +13,7 @@ use crate::lanes::{LaneReal, MAX_LANES, transpose};
 
 /// The bytes of which lines of the cache are: so many of a column are written together.
 pub(crate) const LINE: usize = 64;
-/// The rows that [`mean_with_transpose`] writes a multiple of: registers hold no more numbers.
+/// The rows that [`mean_with_transpose`] writes a multiple of, and begins at one of: no register holds more numbers.
 pub(crate) const MEANS: usize = MAX_LANES;
 /// The order of the blocks of numbers that are moved one by one.
 const BLOCK: usize = 16;

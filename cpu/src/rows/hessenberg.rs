@@ -11,9 +11,9 @@ use crate::padded::Padded;
 
 /// The least order of a matrix. On one core with AVX-512, one matrix and its Q in a loop inside a program, ns, column by
 /// column in memory and in registers: n = 4, f64 and f32 644 and 629, 644 and 641, 6 1030 and 879, 1019 and 886, 8 1569
-/// and 1028, 1404 and 1071.
+/// and 1028, 1404 and 1071; c64 and c128 7 1250 and 1561, 1262 and 1328, 8 1648 and 1708, 1459 and 1292.
 const LEAST: usize = 4;
-const LEAST_COMPLEX: usize = 7;
+const LEAST_COMPLEX: usize = 8;
 /// The largest order of a matrix that is reduced this way as a whole, and the last columns of a larger one that are.
 /// On one core with AVX-512, us, f32, f64, c64 and c128, against panels of 32 columns, the last 96 one by one: n = 64
 /// 19, 29, 44 and 79 (58, 62, 102 and 162), n = 128 135, 263, 336 and 690 (304, 437, 678 and 1252), n = 256 1165, 2387,
