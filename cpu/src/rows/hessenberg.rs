@@ -3,7 +3,7 @@
 use lapax_cpu_macros::apart;
 use pulp::{Simd, WithSimd};
 
-use super::reflectors::{Columns, Pair};
+use super::reflectors::Columns;
 use super::{LANES, LaneNumbers, Sides};
 use crate::Scalar;
 use crate::lanes::{LaneReal, Order, Reg, Tile, width};
@@ -161,23 +161,9 @@ fn columns_of_q<S: Simd, T: Scalar>(work: &mut Columns<'_, S, T>, n: usize, tau:
     // The heads of two reflectors are in one register.
     for (pair, tau) in others.chunks(2).enumerate().rev() {
         let (k, head) = (2 * pair + 1, 2 * pair + 2);
-        if let &[first, second] = tau {
-            work.vector((head + 1, k + 1));
-            work.keep();
-            work.first_column(head + 1, second);
-            work.vector((head, k));
-            let pair = Pair { tau: [second, first], product: work.product(head) };
-            work.reflect_twice(head, pair, head + 2..n);
-        } else {
-            work.vector((head, k));
-            work.reflect(head, tau[0], head + 2..n);
-        }
-        work.reflect(head, tau[0], head + 1..n.min(head + 2));
-        work.first_column(head, tau[0]);
+        work.form((head, k), tau, n);
     }
-    work.vector((1, 0));
-    work.reflect(1, first, 2..n);
-    work.first_column(1, first);
+    work.form((1, 0), &[first], n);
     work.unit(0);
 }
 

@@ -122,19 +122,7 @@ fn decompose<S: Simd, T: Scalar>(
     }
     for (pair, tau) in tau.chunks(2).enumerate().rev() {
         let j = 2 * pair;
-        if let &[first, second] = tau {
-            work.vector((j + 1, j + 1));
-            work.keep();
-            work.first_column(j + 1, second);
-            work.vector((j, j));
-            let pair = Pair { tau: [second, first], product: work.product(j) };
-            work.reflect_twice(j, pair, j + 2..c);
-        } else {
-            work.vector((j, j));
-            work.reflect(j, tau[0], j + 2..c);
-        }
-        work.reflect(j, tau[0], j + 1..c.min(j + 2));
-        work.first_column(j, tau[0]);
+        work.form((j, j), tau, c);
     }
     sides(c).write::<S, T>(simd, work.columns, Order::Column, in_order, q);
 }

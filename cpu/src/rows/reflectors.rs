@@ -272,6 +272,27 @@ impl<S: Simd, T: Scalar> Columns<'_, S, T> {
         }
     }
 
+    /// Applies one or two reflectors to the columns of Q that are known, up to `end`, and puts their own columns in
+    /// their places: `taus` are theirs, and the first one is in column j with its head in row `head`, the second
+    /// behind it. The heads of two must be in one register.
+    #[inline(always)]
+    pub(super) fn form(&mut self, (head, j): (usize, usize), taus: &[T], end: usize) {
+        let first = taus[0];
+        if let &[_, second] = taus {
+            self.vector((head + 1, j + 1));
+            self.keep();
+            self.first_column(head + 1, second);
+            self.vector((head, j));
+            let pair = Pair { tau: [second, first], product: self.product(head) };
+            self.reflect_twice(head, pair, head + 2..end);
+            self.reflect(head, first, head + 1..head + 2);
+        } else {
+            self.vector((head, j));
+            self.reflect(head, first, head + 1..end);
+        }
+        self.first_column(head, first);
+    }
+
     /// Column j becomes that of reflector j with this factor, whose vector is v.
     #[inline(always)]
     pub(super) fn first_column(&mut self, j: usize, tau: T) {
