@@ -3,11 +3,16 @@
 //! The triangle and the right-hand sides are packed into scratch, so one loop serves every triangle,
 //! transposition and layout: right-hand sides lie side by side in the lanes of vector registers.
 
+use std::ops::Range;
+
 use faer::{Conj, MatMut, MatRef};
-use lapax_core::{Diag, Uplo};
+use lapax_core::{Diag, Scalar as _, Uplo};
+use lapax_cpu_macros::apart;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::Scalar;
+use crate::lanes::{LaneReal as _, MAX_LANES, transpose};
+use crate::packed::Packed;
 use crate::simd::{Divisor, sub_mul};
 use crate::triangular::System;
 
@@ -73,7 +78,7 @@ impl<T: Scalar> WithSimd for Solve<'_, '_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { system, a, mut b, scratch } = self;
         let n = a.nrows();
         pack(system, a, scratch);
@@ -88,9 +93,9 @@ impl<T: Scalar> WithSimd for Solve<'_, '_, T> {
             let block = b.as_mut().subcols_mut(first, width);
             let solve = Block { triangle, divisors, reversed, block };
             match width {
-                1 => solve.by_lanes::<S, _>(&mut single_rows[..n]),
-                ..=NARROW => solve.by_lanes::<S, _>(&mut narrow_rows[..n]),
-                _ => solve.by_lanes::<S, _>(&mut rows[..n]),
+                1 => solve.by_lanes(simd, &mut single_rows[..n]),
+                ..=NARROW => solve.by_lanes(simd, &mut narrow_rows[..n]),
+                _ => solve.by_lanes(simd, &mut rows[..n]),
             }
             first += width;
         }
@@ -107,10 +112,10 @@ struct Block<'a, 'b, T> {
 
 impl<T: Scalar> Block<'_, '_, T> {
     #[inline(always)]
-    fn by_lanes<S: Simd, L: Lanes<T>>(self, rows: &mut [L]) {
-        gather(self.block.as_ref(), self.reversed, rows);
+    fn by_lanes<S: Simd, L: Lanes<T>>(self, simd: S, rows: &mut [L]) {
+        gather(simd, self.block.as_ref(), self.reversed, rows);
         substitute::<S, T, L>(self.triangle, self.divisors, rows);
-        scatter(rows, self.reversed, self.block);
+        scatter(simd, rows, self.reversed, self.block);
     }
 }
 
@@ -182,7 +187,12 @@ fn subtract_multiple<S: Simd, T: Scalar, L: Lanes<T>>(sum: &mut L, a: T, x: &L) 
 
 /// Brings a block of right-hand sides into the lanes; lanes beyond its width become zero.
 #[inline(always)]
-fn gather<T: Scalar, L: Lanes<T>>(block: MatRef<'_, T>, reversed: bool, rows: &mut [L]) {
+fn gather<S: Simd, T: Scalar, L: Lanes<T>>(
+    simd: S,
+    block: MatRef<'_, T>,
+    reversed: bool,
+    rows: &mut [L],
+) {
     let (n, width) = (block.nrows(), block.ncols());
     if let Some(block) = block.transpose().try_as_col_major() {
         for (i, row) in rows.iter_mut().enumerate() {
@@ -198,23 +208,51 @@ fn gather<T: Scalar, L: Lanes<T>>(block: MatRef<'_, T>, reversed: bool, rows: &m
         }
         return;
     }
-    for row in rows.iter_mut() {
-        row.as_mut()[width..].fill(T::ZERO);
-    }
+    gather_columns(simd, block, reversed, rows);
+}
+
+/// [`gather`] of columns that are contiguous.
+#[apart]
+fn gather_columns<S: Simd, T: Scalar, L: Lanes<T>>(
+    simd: S,
+    block: MatRef<'_, T>,
+    reversed: bool,
+    rows: &mut [L],
+) {
+    let (n, width) = (block.nrows(), block.ncols());
     let Some(block) = block.try_as_col_major() else {
         unreachable!("rows or columns of B are contiguous")
     };
+    for row in rows.iter_mut() {
+        row.as_mut()[width..].fill(T::ZERO);
+    }
+    let lanes = T::Real::lanes::<S>();
+    let place = |i| if reversed { n - 1 - i } else { i };
+    let whole = squares::<S, T, L>((n, width), rows);
+    for k in (0..whole.1).step_by(lanes) {
+        for i in (0..whole.0).step_by(lanes) {
+            let square = transposed(simd, |at| &block.col(k + at).as_slice()[i..]);
+            for (at, reg) in square[..lanes].iter().enumerate() {
+                write(*reg, &mut rows[place(i + at)].as_mut()[k..]);
+            }
+        }
+    }
     for k in 0..width {
         let source = block.col(k).as_slice();
-        for (i, row) in rows.iter_mut().enumerate() {
-            row.as_mut()[k] = source[if reversed { n - 1 - i } else { i }];
+        for i in rest(whole, k, n) {
+            rows[place(i)].as_mut()[k] = source[i];
         }
     }
 }
 
 /// Brings the lanes back.
 #[inline(always)]
-fn scatter<T: Scalar, L: Lanes<T>>(rows: &[L], reversed: bool, mut block: MatMut<'_, T>) {
+fn scatter<S: Simd, T: Scalar, L: Lanes<T>>(
+    simd: S,
+    rows: &[L],
+    reversed: bool,
+    mut block: MatMut<'_, T>,
+) {
     let (n, width) = (block.nrows(), block.ncols());
     if let Some(mut block) = block.as_mut().transpose_mut().try_as_col_major_mut() {
         for (i, row) in rows.iter().enumerate() {
@@ -228,13 +266,135 @@ fn scatter<T: Scalar, L: Lanes<T>>(rows: &[L], reversed: bool, mut block: MatMut
         }
         return;
     }
+    scatter_columns(simd, rows, reversed, block);
+}
+
+/// [`scatter`] to columns that are contiguous.
+#[apart]
+fn scatter_columns<S: Simd, T: Scalar, L: Lanes<T>>(
+    simd: S,
+    rows: &[L],
+    reversed: bool,
+    block: MatMut<'_, T>,
+) {
+    let (n, width) = (block.nrows(), block.ncols());
     let Some(mut block) = block.try_as_col_major_mut() else {
         unreachable!("rows or columns of B are contiguous")
     };
+    let lanes = T::Real::lanes::<S>();
+    let place = |i| if reversed { n - 1 - i } else { i };
+    let whole = squares::<S, T, L>((n, width), rows);
+    for k in (0..whole.1).step_by(lanes) {
+        for i in (0..whole.0).step_by(lanes) {
+            let square = transposed(simd, |at| &rows[place(i + at)].as_ref()[k..]);
+            for (at, reg) in square[..lanes].iter().enumerate() {
+                write(*reg, &mut block.as_mut().col_mut(k + at).as_slice_mut()[i..]);
+            }
+        }
+    }
     for k in 0..width {
         let target = block.as_mut().col_mut(k).as_slice_mut();
-        for (i, row) in rows.iter().enumerate() {
-            target[if reversed { n - 1 - i } else { i }] = row.as_ref()[k];
+        for i in rest(whole, k, n) {
+            target[i] = rows[place(i)].as_ref()[k];
+        }
+    }
+}
+
+/// The rows and the columns of a block of right-hand sides that lie across the lanes which go through squares of
+/// registers. On one core with AVX-512, number by number, as the rest and complex ones go, and so, us:
+/// `solve_triangular` of the transposed matrix of 256 in f64 474 and 387, f32 260 and 217, `cholesky` of 256 in f64
+/// 324 and 299, f32 170 and 144.
+#[inline(always)]
+fn squares<S: Simd, T: Scalar, L: Lanes<T>>(
+    (n, width): (usize, usize),
+    rows: &[L],
+) -> (usize, usize) {
+    let lanes = T::Real::lanes::<S>();
+    let length = rows.first().map_or(0, |row| row.as_ref().len());
+    if T::IS_COMPLEX || lanes == 1 || length < lanes {
+        return (0, 0);
+    }
+    (n - n % lanes, width - width % lanes)
+}
+
+/// The rows of column k that are in no square.
+#[inline(always)]
+fn rest((m, n): (usize, usize), k: usize, rows: usize) -> Range<usize> {
+    if k < n { m..rows } else { 0..rows }
+}
+
+/// A register for each line of a square, transposed.
+#[inline(always)]
+fn transposed<'a, S: Simd, T: Scalar>(
+    simd: S,
+    line: impl Fn(usize) -> &'a [T],
+) -> [<T::Real as Packed>::Reg<S>; MAX_LANES] {
+    let lanes = T::Real::lanes::<S>();
+    let mut square = [T::Real::splat(simd, T::Real::ZERO); MAX_LANES];
+    for (at, reg) in square[..lanes].iter_mut().enumerate() {
+        *reg = T::Real::register::<S>(&bytemuck::cast_slice(line(at))[..lanes]);
+    }
+    transpose::<S, T::Real, _>(simd, &mut square[..lanes]);
+    square
+}
+
+/// Writes a register to the front of a line.
+#[inline(always)]
+fn write<S: Simd, T: Scalar>(reg: <T::Real as Packed>::Reg<S>, line: &mut [T]) {
+    let lanes = T::Real::lanes::<S>();
+    T::Real::registers_mut::<S>(&mut bytemuck::cast_slice_mut(line)[..lanes]).0[0] = reg;
+}
+
+#[cfg(feature = "testing")]
+pub(crate) mod tests {
+    use faer::{Conj, MatMut, MatRef};
+    use lapax_core::{Diag, Uplo};
+
+    use super::{Scratch, Solve};
+    use crate::lanes::tests::{Level, random};
+    use crate::triangular::System;
+    use crate::{Real as _, Scalar};
+
+    for_each_scalar!(layouts);
+
+    /// Right-hand sides by columns have the bits that they have by rows, which leave a small residual.
+    fn layouts<T: Scalar>() {
+        let sizes = [(1, 3), (7, 16), (16, 33), (21, 40), (32, 64)];
+        for (uplo, (n, nrhs), level) in [Uplo::Lower, Uplo::Upper]
+            .into_iter()
+            .flat_map(|uplo| sizes.map(|size| (uplo, size)))
+            .flat_map(|(uplo, size)| {
+                Level::available().into_iter().map(move |level| (uplo, size, level))
+            })
+        {
+            let what = format!("{uplo:?}, {n} with {nrhs}, {level:?}");
+            let mut a = random::<T>(n * n);
+            a.iter_mut().step_by(n + 1).for_each(|x| *x += T::from_real(T::Real::from_f64(4.0)));
+            let a = MatRef::from_column_major_slice(&a, n, n);
+            let system = System { uplo, diag: Diag::NonUnit, conj: Conj::No };
+            let b = random::<T>(n * nrhs);
+            let by_columns: Vec<T> = (0..n * nrhs).map(|at| b[at % n * nrhs + at / n]).collect();
+            let mut found = [b.clone(), by_columns];
+            let [rows, columns] = &mut found;
+            let rows = MatMut::from_row_major_slice_mut(rows, n, nrhs);
+            let columns = MatMut::from_column_major_slice_mut(columns, n, nrhs);
+            for b in [rows, columns] {
+                let mut scratch = Scratch::new(n, nrhs);
+                level.dispatch(Solve { system, a, b, scratch: &mut scratch });
+            }
+            let x = |i: usize, k: usize| found[0][i * nrhs + k];
+            for (i, k) in (0..n).flat_map(|i| (0..nrhs).map(move |k| (i, k))) {
+                let known = if uplo == Uplo::Lower { 0..i + 1 } else { i..n };
+                assert_eq!(x(i, k), found[1][k * n + i], "{what}: {i}, {k}");
+                let (mut rest, mut size) = (b[i * nrhs + k], 0.0);
+                for j in known {
+                    let product = a[(i, j)] * x(j, k);
+                    rest -= product;
+                    size += product.abs().to_f64();
+                }
+                let limit = T::Real::EPSILON.to_f64() * 100.0 * size;
+                assert!(rest.abs().to_f64() <= limit, "{what}: {i}, {k}");
+            }
         }
     }
 }

@@ -34,6 +34,7 @@ pub fn trials() -> Vec<Trial> {
         crate::schur::tests::TRIALS,
         crate::simd::tests::TRIALS,
         crate::sparse::tests::TRIALS,
+        crate::substitution::tests::TRIALS,
         crate::tall_svd::tests::TRIALS,
         crate::tiled_tests::TRIALS,
         crate::transposition::tests::TRIALS,
