@@ -81,10 +81,16 @@ pub(crate) trait Kernel<T: Scalar, B>: Sync {
     /// What one thread reuses.
     type Scratch;
 
+    /// The groups that are worked on at once, where there are as many: more than one pay where a group's steps
+    /// wait for each other.
+    fn groups(&self) -> usize {
+        1
+    }
+
     /// Makes it, for registers of so many lanes.
     fn scratch(&self, lanes: usize) -> Self::Scratch;
 
-    /// Works on `count` matrices, from one to the number of lanes.
+    /// Works on `count` matrices, from one to the number of lanes in so many groups.
     fn run<S: Simd>(&self, simd: S, scratch: &mut Self::Scratch, group: B, count: usize);
 }
 
@@ -195,11 +201,12 @@ impl<T: Scalar, B: Batched, K: Kernel<T, B>> WithSimd for Walk<'_, T, B, K> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { kernel, mut part, mut items, .. } = self;
         let lanes = T::Real::lanes::<S>();
+        let together = lanes * kernel.groups();
         let mut scratch = kernel.scratch(lanes);
         while items > 0 {
-            let count = items.min(lanes);
+            let count = items.min(together);
             let (group, rest) = part.split_at(count);
-            rest.memory(lanes, &mut |from, bytes| ask(from, bytes.min(AHEAD)));
+            rest.memory(together, &mut |from, bytes| ask(from, bytes.min(AHEAD)));
             kernel.run(simd, &mut scratch, group, count);
             (part, items) = (rest, items - count);
         }

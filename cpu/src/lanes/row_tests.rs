@@ -354,16 +354,22 @@ fn tridiagonal_beside<T: Scalar>() {
         let expected = solved(&d);
         let small = T::Real::SAFE_MIN * T::Real::from_f64(0.1);
         let nan = T::Real::from_f64(f64::NAN);
-        for odd in [T::Real::ZERO, nan, small, T::Real::MAX] {
-            // The first system of the first group.
-            let mut d = d.clone();
-            d[0] = T::from_real(odd);
+        let places = [0, level.lanes::<T>()];
+        for (odd, at) in [T::Real::ZERO, nan, small, T::Real::MAX]
+            .into_iter()
+            .flat_map(|odd| places.map(|at| (odd, at)))
+        {
+            // The first system of a group.
+            let (mut d, first) = (d.clone(), at * m);
+            d[first] = T::from_real(odd);
             let found = solved(&d);
-            assert_eq!(found[m..], expected[m..], "{m} rows, {odd:?}, {level:?}");
+            let what = format!("{m} rows, {odd:?} at {at}, {level:?}");
+            assert_eq!(found[..first], expected[..first], "{what}");
+            assert_eq!(found[first + m..], expected[first + m..], "{what}");
             if m == 1 && (odd == small || odd == T::Real::MAX) {
-                assert_eq!(found[0], b[0].divide(d[0]), "{odd:?}, {level:?}");
+                assert_eq!(found[at], b[at].divide(d[at]), "{what}");
             } else if m == 1 {
-                assert!(found[0].is_nan(), "{odd:?}, {level:?}");
+                assert!(found[at].is_nan(), "{what}");
             }
         }
     }
