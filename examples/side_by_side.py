@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import statistics
 import sys
@@ -15,6 +16,14 @@ import jax
 import numpy as np
 
 import lapax
+
+THREADS = 4
+"""More than the calls of a program here that run side by side."""
+
+# Stock handlers of these versions wait, on one of XLA's threads, for parts of a batch that run on
+# them: with two threads the gradient's two solves would wait for ever. No thread has started yet.
+if (0, 10) <= jax.__version_info__ < (0, 11, 1):
+    os.environ.setdefault("PJRT_NPROC", str(max(THREADS, os.cpu_count() or THREADS)))
 
 ENGINES = ("stock JAX", "lapax")
 COLOURS = dict(zip(ENGINES, ("#8c8c8c", "#1f6f8b"), strict=True))

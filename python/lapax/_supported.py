@@ -17,6 +17,17 @@ def require_supported_jax(found: str) -> None:
         )
 
 
+def jaxlib_waits_for_its_batches(version: str) -> bool:
+    """Whether stock handlers wait, on one of XLA's threads, for parts of a batch that run on them.
+
+    Those of jaxlib 0.9.2 (SVD) and 0.10.0 (all) to 0.11.0 do: as many calls side by side as there
+    are threads, of one program or of several, wait for ever. On two cores that was seen with
+    0.10.2 in the gradient of a batched solve, whose systems and whose transposed ones are
+    independent.
+    """
+    return _key("0.9.2") <= _key(version) < _key("0.11.1")
+
+
 def _key(version: str) -> tuple[int, ...]:
     """The release number, four places: "0.12.0.1" → (0, 12, 0, 1), "0.8.1.dev3" → (0, 8, 1, 0)."""
     release = re.match(r"\d+(\.\d+)*", version)

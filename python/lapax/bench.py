@@ -23,7 +23,7 @@ import numpy as np
 from lapax import check
 from lapax._bench import charts, conditions, goals, lapack, machine, mkl, report, text
 from lapax._bench.measure import Other, Program, measured
-from lapax._bench.plan import Job, Prepared, memory, plan, too_large
+from lapax._bench.plan import Job, Prepared, memory, never_returns, plan, too_large
 from lapax._bench.rows import Row, Subject, UnavailableError, read_csv, write_csv
 
 MINUTES = 55.0
@@ -161,7 +161,7 @@ def _run(
         if known and (known.quiet or late):
             rows.append(known)
             continue
-        why = too_large(row, limit)
+        why = too_large(row, limit) or never_returns(row)
         if late:
             why = f"the run's {budget / 60:g} minutes were over"
         text.progress(number - 1, len(jobs), text.head(row))

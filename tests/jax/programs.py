@@ -89,7 +89,11 @@ def assert_close(got: Any, expected: Any, relative: float) -> None:
 
 def custom_calls(function: Function, *args: Any) -> list[str]:
     """The targets of the custom calls that JAX emits for a call of `function`, in order."""
-    text = jax.jit(function).lower(*args).as_text()
+    return emitted_calls(jax.jit(function).lower(*args).as_text())
+
+
+def emitted_calls(text: str) -> list[str]:
+    """The targets of the custom calls in a program as JAX emits it, in order."""
     return re.findall(r"stablehlo\.custom_call @\"?([\w.]+)", text)
 
 

@@ -340,6 +340,22 @@ def test_a_row_of_each_kind_is_measured():
             assert min(row.ours, row.theirs, row.copy, row.compute) > 0
 
 
+def test_rows_whose_stock_side_may_never_return_are_skipped(monkeypatch):
+    alone = next(job.row for job in plan.plan() if job.row.name == "solve_3x3")
+    side_by_side = [
+        dataclasses.replace(alone, name="grad_solve_3x3"),
+        dataclasses.replace(alone, condition="concurrent"),
+    ]
+    monkeypatch.setattr(plan.metadata, "version", {"jaxlib": "0.10.2"}.__getitem__)
+    assert plan.never_returns(alone) == ""
+    assert all("jaxlib 0.10.2" in plan.never_returns(row) for row in side_by_side)
+    skipped = list(conditions.measured(["concurrent"], frozenset({"cholesky"}), 0.001))
+    assert skipped
+    assert all(row.condition == "concurrent" and row.skipped for row in skipped)
+    monkeypatch.setattr(plan.metadata, "version", {"jaxlib": "0.12.0.1"}.__getitem__)
+    assert not any(map(plan.never_returns, side_by_side))
+
+
 def test_command_line(capsys, tmp_path):
     only = "jax,solve_3x3"
     assert bench.main(["--quick", "--only", only, "--minutes", "1e-9", "--out", str(tmp_path)]) == 0

@@ -53,6 +53,14 @@ def test_other_versions_are_refused(version):
     )
 
 
+def test_versions_whose_stock_handlers_wait_for_their_batches():
+    waits = _supported.jaxlib_waits_for_its_batches
+    assert [waits(version) for version in ("0.9.1", "0.9.2", "0.10.2", "0.11.0")] == [
+        False, True, True, True,
+    ]  # fmt: skip
+    assert not any(map(waits, ("0.8.0", "0.11.1", "0.12.0.1")))
+
+
 def test_the_gate_is_passed_on_import():
     code = """
 import jax

@@ -23,7 +23,7 @@ import numpy as np
 from lapax._bench import measure
 from lapax._bench.functions import FUNCTIONS
 from lapax._bench.measure import Program
-from lapax._bench.plan import FunctionJob, plan, select
+from lapax._bench.plan import FunctionJob, never_returns, plan, select
 from lapax._bench.rows import Row
 from lapax._checks.equations import Size
 
@@ -71,6 +71,10 @@ def measured(wanted: Sequence[str], only: frozenset[str], seconds: float) -> Ite
         elif condition == "concurrent":
             with ThreadPoolExecutor(CALLERS) as pool:
                 for job in jobs:
+                    row = dataclasses.replace(job.row, condition=condition)
+                    if why := never_returns(row):
+                        yield dataclasses.replace(row, skipped=why)
+                        continue
                     row = measure.measured(job, seconds, lambda side: _callers(pool, side))
                     yield _of_all_callers(row)
         elif condition == "threads":

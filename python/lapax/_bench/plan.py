@@ -6,6 +6,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any, Protocol
 
 import jax
@@ -20,6 +21,7 @@ from lapax._checks import CHECKS
 from lapax._checks.equations import Array, Size
 from lapax._install import installed
 from lapax._lowering import numpy_dtype
+from lapax._supported import jaxlib_waits_for_its_batches
 from lapax._table import targets
 
 SCALARS = ("f32", "f64", "c64", "c128")
@@ -244,6 +246,15 @@ def too_large(row: Row, memory: int) -> str:
         return f"arrays of {needed >> 20} MiB exceed 1/{MEMORY_SHARE} of memory"
     if row.flops > LARGEST_FLOPS:
         return f"{row.flops:.1e} flops exceed {LARGEST_FLOPS:.0e}"
+    return ""
+
+
+def never_returns(row: Row) -> str:
+    """Why stock JAX's side of a row may wait for ever; "" where it does not."""
+    side_by_side = row.name == "grad_solve_3x3" or row.condition == "concurrent"
+    jaxlib = metadata.version("jaxlib")
+    if side_by_side and jaxlib_waits_for_its_batches(jaxlib):
+        return f"calls of jaxlib {jaxlib} that run side by side can wait for each other for ever"
     return ""
 
 
