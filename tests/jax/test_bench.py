@@ -65,15 +65,16 @@ def test_a_loop_row_is_of_one_call(monkeypatch):
     assert row.flops == plan.FunctionJob(lu, "f32", Size(4, 4, (1,))).row.flops
 
 
-def test_a_loop_makes_every_call_with_the_same_operands():
+@pytest.mark.parametrize("scale", [np.float32(1), np.float32(1e35)])
+def test_a_loop_makes_every_call_with_the_same_operands(scale):
     seen = []
 
     def call(a, b):
         shape = jax.ShapeDtypeStruct(a.shape, a.dtype)
-        return jax.pure_callback(lambda *x: seen.append(x) or x[0] + x[1], shape, a, b)
+        return jax.pure_callback(lambda *x: seen.append(x) or scale * (x[0] + x[1]), shape, a, b)
 
     a, b = np.float32([[1.5, -2.0]]), np.float32([[4.0, 3.0]])
-    assert (np.asarray(jax.jit(plan._loop(call, 5))(a, b)) == a + b).all()
+    assert (np.asarray(jax.jit(plan._loop(call, 5))(a, b)) == scale * (a + b)).all()
     assert len(seen) == 5
     assert all((x == a).all() and (y == b).all() for x, y in seen)
 

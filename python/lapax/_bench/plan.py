@@ -178,9 +178,9 @@ def _loop(call: Callable[..., Any], calls: int) -> Callable[..., Any]:
     def program(*args: jax.Array) -> Any:
         def again(_: jax.Array, carry: tuple[tuple[jax.Array, ...], Any]) -> Any:
             (first, *others), before = carry
-            # It is 1, which the compiler cannot know.
+            # It is 1, which the compiler cannot know; a determinant may be 1e30 and more.
             numbers = [x.ravel()[0].real for x in jax.tree.leaves(before) if x.dtype.kind in "fc"]
-            one = 1 + sum(numbers) * 1e-30
+            one = 1 + jnp.clip(sum(numbers), -1, 1) * 1e-30
             args = (first * one.astype(first.real.dtype), *others)
             return args, call(*args)
 
