@@ -296,6 +296,7 @@ def test_charts_are_drawn():
     drawn = charts.draw([ROW, dataclasses.replace(ROW, n=8, m=8)])
     assert all(image.startswith(b"\x89PNG") for image in drawn.values())
     assert {name.split("-")[0] for name in drawn} == {"ratio", "rate"}
+    assert charts.draw([dataclasses.replace(ROW, m=2 * ROW.n)]) == {}
 
 
 def test_without_matplotlib_charts_say_what_to_install(monkeypatch):

@@ -38,7 +38,8 @@ def draw(rows: Sequence[Row]) -> dict[str, bytes]:
         if square:
             images[f"ratio-{family.replace(' ', '-')}"] = _ratios(figure, family, square)
     for name in dict.fromkeys(row.name for row in quiet):
-        double = [row for row in quiet if row.name == name and row.dtype == "f64"]
+        of_name = (row for row in quiet if row.name == name and row.m == row.n)
+        double = [row for row in of_name if row.dtype == "f64"]
         if double:
             images[f"rate-{name}"] = _rates(figure, name, double)
     return images
@@ -66,7 +67,7 @@ def _ratios(figure: Any, family: str, rows: Sequence[Row]) -> bytes:
 
 def _rates(figure: Any, name: str, rows: Sequence[Row]) -> bytes:
     """Gflop/s at the largest batch of each n, of both sides and of the floor."""
-    largest = {row.n: row for row in sorted(rows, key=lambda row: row.batch) if row.m == row.n}
+    largest = {row.n: row for row in sorted(rows, key=lambda row: row.batch)}
     chosen = [largest[n] for n in sorted(largest)]
     page = figure.Figure(figsize=(7, 4), layout="constrained")
     axes = page.subplots()
