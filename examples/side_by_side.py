@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,13 @@ import jax
 import numpy as np
 
 import lapax
+from lapax._supported import jaxlib_waits_for_its_batches
 
 THREADS = 4
 """More than the calls of a program here that run side by side."""
 
-# Stock handlers of these versions wait, on one of XLA's threads, for parts of a batch that run on
-# them: with two threads the gradient's two solves would wait for ever. No thread has started yet.
-if (0, 10) <= jax.__version_info__ < (0, 11, 1):
+# With two threads the gradient's two solves would wait for ever. No thread has started yet.
+if jaxlib_waits_for_its_batches(metadata.version("jaxlib")):
     os.environ.setdefault("PJRT_NPROC", str(max(THREADS, os.cpu_count() or THREADS)))
 
 ENGINES = ("stock JAX", "lapax")

@@ -121,7 +121,9 @@ impl<T: Scalar> Kernel<T, RowOperands<'_, T>> for SolveRows {
     ) {
         let size = (self.m, self.nrhs);
         let lanes = T::Real::lanes::<S>();
-        if let (Some(second), 1..) = (second, count.saturating_sub(lanes)) {
+        if let Some(second) = second
+            && count > lanes
+        {
             let (group, rest) = operands.split_at(lanes);
             let mut first = Group::<S, T>::new(first, size, group, lanes);
             let mut second = Group::<S, T>::new(second, size, rest, count - lanes);
