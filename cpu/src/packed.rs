@@ -21,6 +21,11 @@ pub trait Packed: Copy {
     fn register<S: Simd>(slice: &[Self]) -> Self::Reg<S> {
         Self::registers::<S>(slice).0[0]
     }
+    /// Writes a register to the front of a slice of that length or more.
+    #[inline(always)]
+    fn write_register<S: Simd>(a: Self::Reg<S>, slice: &mut [Self]) {
+        Self::registers_mut::<S>(slice).0[0] = a;
+    }
     /// The register that a shorter slice begins to fill: with zeros behind.
     fn part<S: Simd>(simd: S, slice: &[Self]) -> Self::Reg<S>;
     /// Writes the numbers for which a slice has room.

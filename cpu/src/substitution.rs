@@ -233,7 +233,8 @@ fn gather_columns<S: Simd, T: Scalar, L: Lanes<T>>(
         for i in (0..whole.0).step_by(lanes) {
             let square = transposed(simd, |at| &block.col(k + at).as_slice()[i..]);
             for (at, reg) in square[..lanes].iter().enumerate() {
-                write(*reg, &mut rows[place(i + at)].as_mut()[k..]);
+                let row = &mut rows[place(i + at)].as_mut()[k..];
+                T::Real::write_register::<S>(*reg, bytemuck::cast_slice_mut(row));
             }
         }
     }
@@ -288,7 +289,8 @@ fn scatter_columns<S: Simd, T: Scalar, L: Lanes<T>>(
         for i in (0..whole.0).step_by(lanes) {
             let square = transposed(simd, |at| &rows[place(i + at)].as_ref()[k..]);
             for (at, reg) in square[..lanes].iter().enumerate() {
-                write(*reg, &mut block.as_mut().col_mut(k + at).as_slice_mut()[i..]);
+                let column = &mut block.as_mut().col_mut(k + at).as_slice_mut()[i..];
+                T::Real::write_register::<S>(*reg, bytemuck::cast_slice_mut(column));
             }
         }
     }
@@ -336,13 +338,6 @@ fn transposed<'a, S: Simd, T: Scalar>(
     }
     transpose::<S, T::Real, _>(simd, &mut square[..lanes]);
     square
-}
-
-/// Writes a register to the front of a line.
-#[inline(always)]
-fn write<S: Simd, T: Scalar>(reg: <T::Real as Packed>::Reg<S>, line: &mut [T]) {
-    let lanes = T::Real::lanes::<S>();
-    T::Real::registers_mut::<S>(&mut bytemuck::cast_slice_mut(line)[..lanes]).0[0] = reg;
 }
 
 #[cfg(feature = "testing")]

@@ -217,7 +217,7 @@ fn read<S: Simd, R: LaneReal>(simd: S, rows: &[R], stride: usize) -> [R::Reg<S>;
 #[inline(always)]
 fn write<S: Simd, R: LaneReal>(square: &[R::Reg<S>], rows: &mut [R], stride: usize) {
     for (row, reg) in square.iter().enumerate() {
-        R::registers_mut::<S>(&mut rows[row * stride..row * stride + square.len()]).0[0] = *reg;
+        R::write_register::<S>(*reg, &mut rows[row * stride..row * stride + square.len()]);
     }
 }
 

@@ -4,11 +4,14 @@
 //! are not read. Elimination with row interchanges gives U a second superdiagonal.
 
 use lapax_core::{
-    Items, ItemsInOut, ItemsMut, Real, Scalar as _, Serial, for_each, index_fits_i32,
+    Items, ItemsInOut, ItemsMut, Real, Scalar as _, Serial, for_each, for_each_large,
+    index_fits_i32,
 };
 use lapax_cpu_macros::per_scalar;
 use pulp::Arch;
 
+use crate::lanes::perturbed::Perturbed;
+use crate::lanes::tridiagonal::{AsItIs, Division, SolveColumns, Step};
 use crate::lanes::{self, for_each_group};
 use crate::outcome::Outcome;
 use crate::row_major;
@@ -62,14 +65,14 @@ pub fn gtsv<T: Scalar>(
         for_each_group::<T, _>(batch, operands, lanes_work(m, nrhs), threads, &kernel);
         return Ok(());
     }
-    for_each(
-        batch,
-        operands,
-        nanoseconds::<T>(work(m, nrhs)),
-        threads,
-        || vec![Step { multiplier: T::ZERO, swapped: false }; m],
-        |steps, (dl, d, du, b, info)| {
-            info[0] = match eliminate(dl, d, du, steps) {
+    let outcome = Outcome::default();
+    let one =
+        |[dl, d, du]: [&mut [T]; 3], b: &mut [T], steps: &mut [Step<T>], threads: &dyn Threads| {
+            match eliminate(dl, d, du, steps) {
+                Ok(()) if many(m, nrhs) => {
+                    outcome.take(solve_columns([dl, d, du], steps, b, &AsItIs, threads));
+                    0
+                }
                 Ok(()) => {
                     for b in columns(b, m) {
                         forward(steps, b);
@@ -81,10 +84,19 @@ pub fn gtsv<T: Scalar>(
                 }
                 // At most m, which is an i32.
                 Err(i) => i32::try_from(i + 1).unwrap_or(i32::MAX),
-            };
-        },
-    );
-    Ok(())
+            }
+        };
+    let (time, steps) = (nanoseconds::<T>(work(m, nrhs)), || vec![Step::NONE; m]);
+    if batch == 1 {
+        for_each_large(batch, operands, threads, |(dl, d, du, b, info), threads| {
+            info[0] = one([dl, d, du], b, &mut steps(), threads);
+        });
+    } else {
+        for_each(batch, operands, time, threads, steps, |steps, (dl, d, du, b, info)| {
+            info[0] = one([dl, d, du], b, steps, &Serial);
+        });
+    }
+    outcome.into_result()
 }
 
 /// Solves A·X = B for each matrix of a batch, with B and X by rows.
@@ -168,25 +180,66 @@ pub fn tridiagonal_solve_perturbed<T: Scalar>(
         for_each_group::<T, _>(batch, operands, lanes_work(m, nrhs), threads, &kernel);
         return Ok(());
     }
-    for_each(
-        batch,
-        operands,
-        nanoseconds::<T>(work(m, nrhs).saturating_mul(2)),
-        threads,
-        || Upper::with_order(m),
-        |upper, (dl, d, du, b, x)| {
-            x.copy_from_slice(b);
-            upper.eliminate(dl, d, du);
-            let least = upper.least_perturbation();
-            for x in columns(x, m) {
-                forward(&upper.steps, x);
-                for i in (0..m).rev() {
-                    let rhs = residue(i, &upper.first, &upper.second, x);
-                    x[i] = perturbed_quotient(rhs, upper.diagonal[i], least);
-                }
+    let outcome = Outcome::default();
+    let one = |[dl, d, du]: [&[T]; 3], x: &mut [T], upper: &mut Upper<T>, threads: &dyn Threads| {
+        upper.eliminate(dl, d, du);
+        let least = upper.least_perturbation();
+        let Upper { diagonal, first, second, steps } = upper;
+        if many(m, nrhs) {
+            let division = Perturbed { least, quotient: perturbed_quotient::<T> };
+            let upper = [&**second, diagonal, first];
+            outcome.take(solve_columns(upper, steps, x, &division, threads));
+            return;
+        }
+        for x in columns(x, m) {
+            forward(steps, x);
+            for i in (0..m).rev() {
+                let rhs = residue(i, first, second, x);
+                x[i] = perturbed_quotient(rhs, diagonal[i], least);
             }
-        },
-    );
+        }
+    };
+    let (time, upper) =
+        (nanoseconds::<T>(work(m, nrhs).saturating_mul(2)), || Upper::with_order(m));
+    if batch == 1 {
+        for_each_large(batch, operands, threads, |(dl, d, du, b, x), threads| {
+            x.copy_from_slice(b);
+            one([dl, d, du], x, &mut upper(), threads);
+        });
+    } else {
+        for_each(batch, operands, time, threads, upper, |upper, (dl, d, du, b, x)| {
+            x.copy_from_slice(b);
+            one([dl, d, du], x, upper, &Serial);
+        });
+    }
+    outcome.into_result()
+}
+
+/// Whether right-hand sides of one system are solved for in lanes.
+fn many(m: usize, nrhs: usize) -> bool {
+    lanes::pay(nrhs, m, LANES_ROWS)
+}
+
+/// Solves for the columns of `b` in lanes, given U as [`eliminate`] leaves it and the steps that led there.
+fn solve_columns<T: Scalar, D: Division<T>>(
+    upper: [&[T]; 3],
+    steps: &[Step<T>],
+    b: &mut [T],
+    division: &D,
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    /// Columns that a lane takes at most, for which a pivot's reciprocal is computed once.
+    const TOGETHER: usize = 4;
+    let m = upper[1].len();
+    let nrhs = b.len() / m;
+    let together = (nrhs / lanes::width::<T>()).clamp(1, TOGETHER);
+    let (whole, rest) = b.split_at_mut(nrhs / together * together * m);
+    for (b, columns) in [(whole, together), (rest, 1)] {
+        let items = b.len() / (m * columns);
+        let operand = ItemsInOut::new("b", items, &[m, columns], InOut { src: None, dst: b })?;
+        let kernel = SolveColumns { columns, steps, upper, division };
+        for_each_group::<T, _>(items, (operand,), lanes_work(m, columns), threads, &kernel);
+    }
     Ok(())
 }
 
@@ -199,14 +252,6 @@ pub(crate) fn work(m: usize, nrhs: usize) -> usize {
 /// Nanoseconds that one system takes in lanes.
 fn lanes_work(m: usize, nrhs: usize) -> usize {
     work(m, nrhs) / 10
-}
-
-/// One step of an elimination: the rows i and i + 1 may be swapped, then the multiple of row i is
-/// subtracted from row i + 1.
-#[derive(Clone, Copy)]
-struct Step<T> {
-    multiplier: T,
-    swapped: bool,
 }
 
 /// The columns of an m-row matrix.
@@ -295,7 +340,7 @@ impl<T: Scalar> Upper<T> {
             diagonal: vec![T::ZERO; m],
             first: vec![T::ZERO; m],
             second: vec![T::ZERO; m],
-            steps: vec![Step { multiplier: T::ZERO, swapped: false }; m],
+            steps: vec![Step::NONE; m],
         }
     }
 

@@ -4,7 +4,11 @@ use lapax_core::{ItemsInOut, Real as _, Scalar as _, for_each};
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::lanes::{self, for_each_group};
 use crate::{Error, InOut, Scalar, Threads};
+
+/// The order up to which a batch goes through lanes.
+const LANES_ORDER: usize = 64;
 
 /// Updates each Cholesky factor of a batch for a rank-one term: R'ᴴ·R' = Rᴴ·R + w·wᴴ.
 ///
@@ -28,6 +32,11 @@ pub fn cholesky_update<T: Scalar>(
         return Ok(());
     }
     let nanoseconds = 20_usize.saturating_mul(n).saturating_add(n.saturating_mul(n));
+    if lanes::pay(batch, n, LANES_ORDER) {
+        let kernel = lanes::update::Update { n };
+        for_each_group::<T, _>(batch, operands, nanoseconds / 4, threads, &kernel);
+        return Ok(());
+    }
     let arch = Arch::new();
     for_each(
         batch,
@@ -88,7 +97,7 @@ fn rotate<S: Simd, T: Scalar>(c: T::Real, s: T, x: T, v: T) -> (T, T) {
 /// c = |f|/h, s = phase(f)·ḡ/h and r = phase(f)·h with h = √(|f|² + |g|²), which is LAPACK's choice
 /// (Anderson, "Algorithm 978: safe scaling in the level 1 BLAS", ACM TOMS 44, 2017). Every quotient
 /// is at most 1 and the moduli are computed with scaling, so nothing overflows that need not.
-fn rotation<T: Scalar>(f: T, g: T) -> (T::Real, T, T) {
+pub(crate) fn rotation<T: lapax_core::Scalar>(f: T, g: T) -> (T::Real, T, T) {
     let (f_size, g_size) = (f.abs(), g.abs());
     let norm = f_size.hypot(g_size);
     let phase = if f_size == T::Real::ZERO { T::ONE } else { f.unscale(f_size) };

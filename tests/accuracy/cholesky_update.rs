@@ -8,6 +8,7 @@ use crate::kinds::{Kind, matrix};
 use crate::matrix::{Matrix, ratio};
 use crate::ratios::compare;
 use crate::sample::{Sample, bits};
+use crate::sweep::FEW;
 use crate::{for_each_scalar, sweep};
 
 for_each_scalar!(residual, nan_stays_in_its_matrix, same_bits_everywhere);
@@ -51,13 +52,17 @@ fn residual<T: Sample>() {
             for (form, keep) in [("full", 1), ("sparse", 3), ("zero", usize::MAX)] {
                 let mut w: Vec<T> = matrix::<T>(kind, n, 1, 2).narrowed(exponent);
                 (0..n).filter(|i| i % keep != keep / 2).for_each(|i| w[i] = T::ZERO);
-                let result = update(1, n, &r, &w, &Serial);
-                for k in (0..n * n).filter(|k| k % n < k / n) {
-                    assert_eq!(result[k].bits(), r[k].bits(), "the lower triangle was written");
+                for batch in [1, FEW] {
+                    let result = update(batch, n, &r.repeat(batch), &w.repeat(batch), &Serial);
+                    let one = &result[..n * n];
+                    assert!(bits(&result) == bits(one).repeat(batch));
+                    for k in (0..n * n).filter(|k| k % n < k / n) {
+                        assert_eq!(one[k].bits(), r[k].bits(), "the lower triangle was written");
+                    }
+                    let ratio = residual_ratio(n, &r, &w, one, -exponent);
+                    let case = || format!("{kind:?} {form} n = {n}, batch {batch}");
+                    ratios.add(Backend::Native, "R'ᴴR' − (RᴴR + wwᴴ)", ratio, case);
                 }
-                let ratio = residual_ratio(n, &r, &w, &result, -exponent);
-                let case = || format!("{kind:?} {form} n = {n}");
-                ratios.add(Backend::Native, "R'ᴴR' − (RᴴR + wwᴴ)", ratio, case);
             }
         }
         ratios.assert_every_kind();
@@ -84,15 +89,18 @@ fn nan_stays_in_its_matrix<T: Sample>() {
     let n = 9;
     let r: Vec<T> = triangle(Kind::Random, n, 1);
     let w: Vec<T> = matrix::<T>(Kind::Random, n, 1, 2).narrowed(0);
-    let expected = update(1, n, &r, &w, &Serial);
-    for (element, bad) in [(0, f64::NAN), (n / 2, f64::NAN), (n - 1, f64::INFINITY)] {
-        let mut w = w.repeat(3);
-        w[n + element] = T::from_f64(bad);
-        let result = update(3, n, &r.repeat(3), &w, &Serial);
-        assert_eq!(bits(&result[..n * n]), bits(&expected));
-        assert_eq!(bits(&result[2 * n * n..]), bits(&expected));
-        let diagonal = result[n * n + element * (n + 1)];
-        assert!(!Scalar::is_finite(diagonal), "{bad} became {diagonal:?}");
+    for batch in [3, FEW] {
+        let expected = bits(&update(batch, n, &r.repeat(batch), &w.repeat(batch), &Serial));
+        for (element, bad) in [(0, f64::NAN), (n / 2, f64::NAN), (n - 1, f64::INFINITY)] {
+            let mut w = w.repeat(batch);
+            w[n + element] = T::from_f64(bad);
+            let result = update(batch, n, &r.repeat(batch), &w, &Serial);
+            let result_bits = bits(&result);
+            assert!(result_bits[..n * n] == expected[..n * n]);
+            assert!(result_bits[2 * n * n..] == expected[2 * n * n..]);
+            let diagonal = result[n * n + element * (n + 1)];
+            assert!(!Scalar::is_finite(diagonal), "{bad} became {diagonal:?}");
+        }
     }
 }
 
@@ -100,7 +108,8 @@ fn same_bits_everywhere<T: Sample>() {
     for (n, batch) in [(3, 9000), (33, 300), (129, 40)] {
         let r: Vec<T> = triangle(Kind::Random, n, 1);
         let w: Vec<T> = matrix::<T>(Kind::Random, n, 1, 2).narrowed(0);
-        let expected = bits(&update(1, n, &r, &w, &Serial)).repeat(batch);
+        let few = update(FEW, n, &r.repeat(FEW), &w.repeat(FEW), &Serial);
+        let expected = bits(&few).repeat(batch / FEW);
         for threads in [1, 2, 7] {
             let result = update(batch, n, &r.repeat(batch), &w.repeat(batch), &Spawned(threads));
             assert!(bits(&result) == expected, "n = {n}, {threads} threads");

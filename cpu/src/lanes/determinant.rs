@@ -75,7 +75,7 @@ fn find<S: Simd, T: Scalar, N: Size>(
         let mut pivots = [T::ZERO; MAX_LANES];
         T::Lane::<S>::load(simd, tile, j * n + j).write(&mut pivots);
         let mut partners = [rows[0]; MAX_LANES];
-        T::Real::registers_mut::<S>(&mut partners).0[0] = swaps[j];
+        T::Real::write_register::<S>(swaps[j], &mut partners);
         for lane in 0..count {
             products[lane].take(pivots[lane]);
             odd[lane] ^= partners[lane] != rows[j];

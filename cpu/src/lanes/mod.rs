@@ -41,6 +41,7 @@ mod tile;
 mod transpose;
 pub(crate) mod triangular;
 pub(crate) mod tridiagonal;
+pub(crate) mod update;
 #[allow(unreachable_pub, reason = "the public trait Scalar names them")]
 mod vector;
 mod whole;
@@ -217,7 +218,7 @@ impl<T: Scalar, B: Batched, K: Kernel<T, B>> WithSimd for Walk<'_, T, B, K> {
 #[inline(always)]
 pub(crate) fn numbers<S: Simd, R: LaneReal>(x: Vector<S, R>) -> [R; MAX_LANES] {
     let mut lanes = [R::ZERO; MAX_LANES];
-    R::registers_mut::<S>(&mut lanes).0[0] = x.reg();
+    R::write_register::<S>(x.reg(), &mut lanes);
     lanes
 }
 

@@ -4,7 +4,8 @@ use lapax_core::{Items, ItemsMut, Real as _, Scalar as _};
 use pulp::Simd;
 
 use super::tile::{pack, unpack};
-use super::{Divisor, Kernel, Lane, LaneReal as _, MAX_LANES, Order, Reg, Shape, Tile, Vector};
+use super::tridiagonal::{Division, Quotients, substitute};
+use super::{Divisor, Kernel, Lane, LaneReal, MAX_LANES, Order, Reg, Shape, Tile, Vector};
 use crate::Scalar;
 
 /// Solves a group of systems of m rows with nrhs right-hand sides (xLAGTF, xLAGTS).
@@ -62,7 +63,9 @@ where
         }
         pack(simd, b.data(), count, shape, system.b);
         let least = system.eliminate(simd);
-        system.substitute(simd, least, quotient);
+        let upper = [&*system.dl, &*system.d, &*system.du];
+        let quotients = Safe { simd, least, quotient };
+        substitute::<S, T::Lane<S>>(simd, upper, system.b, (*m, *nrhs), &quotients);
         unpack(simd, system.b, count, shape, x.into_data());
     }
 }
@@ -127,39 +130,58 @@ impl<S: Simd, X: Lane<S>> System<'_, S, X> {
         let least = pivot.abs1().max(largest) * epsilon;
         Vector::choose(least.equal(zero), epsilon, least)
     }
+}
 
-    /// X = U⁻¹·B in place, from the last row to the first.
+/// The division of right-hand sides of one system: the least perturbation, and what [`Solve`] has.
+pub(crate) struct Perturbed<R, F> {
+    pub(crate) least: R,
+    pub(crate) quotient: F,
+}
+
+impl<T: Scalar, F> Division<T> for Perturbed<T::Real, F>
+where
+    F: Fn(T, T, T::Real) -> T + Sync,
+{
     #[inline(always)]
-    fn substitute<F>(&mut self, simd: S, least: Vector<S, X::Real>, quotient: &F)
-    where
-        F: Fn(X::Scalar, X::Scalar, X::Real) -> X::Scalar,
-    {
-        let m = self.m;
+    fn quotients<S: Simd>(&self, simd: S) -> impl Quotients<S, T::Lane<S>> {
+        Safe { simd, least: Vector::splat(simd, self.least), quotient: &self.quotient }
+    }
+}
+
+/// Quotients by pivots that are perturbed where the quotient would overflow.
+struct Safe<'a, S: Simd, R: LaneReal, F> {
+    simd: S,
+    least: Vector<S, R>,
+    quotient: &'a F,
+}
+
+impl<S: Simd, X: Lane<S>, F> Quotients<S, X> for Safe<'_, S, X::Real, F>
+where
+    F: Fn(X::Scalar, X::Scalar, X::Real) -> X::Scalar,
+{
+    type Pivot = (X, Divisor<S, X>);
+
+    #[inline(always)]
+    fn pivot(&self, pivot: X) -> (X, Divisor<S, X>) {
+        (pivot, Divisor::new(self.simd, pivot))
+    }
+
+    #[inline(always)]
+    fn quotient(&self, x: X, (pivot, divisor): &(X, Divisor<S, X>)) -> X {
+        let Self { simd, least, quotient } = *self;
         let splat = |x| Vector::<S, X::Real>::splat(simd, x);
         // With room for the rounding of |re| + |im|.
         let small = splat(X::Real::SAFE_MIN + X::Real::SAFE_MIN);
         let large = splat(X::Real::ONE) / small;
         let two = splat(X::Real::from_f64(2.0));
-        for i in (0..m).rev() {
-            let pivot = X::load(simd, self.d, i);
-            let size = pivot.abs1();
-            let divisor = Divisor::new(simd, pivot);
-            for b in self.b.chunks_exact_mut(m * X::PARTS).take(self.nrhs) {
-                let mut x = X::load(simd, b, i);
-                if i + 1 < m {
-                    x = x.sub_mul(X::load(simd, self.du, i), X::load(simd, b, i + 1));
-                }
-                if i + 2 < m {
-                    x = x.sub_mul(X::load(simd, self.dl, i + 1), X::load(simd, b, i + 2));
-                }
-                let fits = x.abs1().less_or_equal(size * large);
-                let safe = two.less_or_equal(size).or(small.less_or_equal(size).and(fits));
-                let mut y = divisor.divide(x);
-                if !safe.all() {
-                    y = X::choose(safe, y, one_by_one(simd, (x, pivot, least), quotient));
-                }
-                y.store(b, i);
-            }
+        let size = pivot.abs1();
+        let fits = x.abs1().less_or_equal(size * large);
+        let safe = two.less_or_equal(size).or(small.less_or_equal(size).and(fits));
+        let y = divisor.divide(x);
+        if safe.all() {
+            y
+        } else {
+            X::choose(safe, y, one_by_one(simd, (x, *pivot, least), quotient))
         }
     }
 }

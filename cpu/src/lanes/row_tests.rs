@@ -17,7 +17,9 @@ for_each_scalar!(
     qr,
     hess,
     tridiagonal,
-    tridiagonal_beside
+    tridiagonal_beside,
+    tridiagonal_columns,
+    cholesky_update
 );
 
 /// Compares, and takes NaN for equal to NaN.
@@ -371,6 +373,84 @@ fn tridiagonal_beside<T: Scalar>() {
             } else if m == 1 {
                 assert!(found[at].is_nan(), "{what}");
             }
+        }
+    }
+}
+
+/// Right-hand sides of one system whose elimination swapped every third row, against one at a time.
+fn tridiagonal_columns<T: Scalar>() {
+    use super::tridiagonal::{AsItIs, SolveColumns, Step};
+    for (m, columns) in [(1, 1), (2, 4), (5, 3), (33, 4)] {
+        let [dl, mut d, du] = [0, 1, 2].map(|k| random::<T>(m + k)[k..].to_vec());
+        d.iter_mut().for_each(|d| *d += T::from_real(T::Real::from_f64(3.0)));
+        let step = |(i, &multiplier): (usize, &T)| Step { multiplier, swapped: i % 3 == 1 };
+        let steps: Vec<_> = random::<T>(m + 3)[3..].iter().enumerate().map(step).collect();
+        for (level, items) in Level::available().into_iter().flat_map(|l| BATCHES.map(|b| (l, b))) {
+            let b = random::<T>(m * columns * items);
+            let mut expected = b.clone();
+            for x in expected.chunks_exact_mut(m) {
+                for i in 1..m {
+                    if steps[i - 1].swapped {
+                        x.swap(i - 1, i);
+                    }
+                    let above = x[i - 1];
+                    x[i] -= steps[i - 1].multiplier * above;
+                }
+                for i in (0..m).rev() {
+                    let next = if i + 1 < m { du[i] * x[i + 1] } else { T::ZERO };
+                    let second = if i + 2 < m { dl[i + 1] * x[i + 2] } else { T::ZERO };
+                    x[i] = (x[i] - next - second).divide(d[i]);
+                }
+            }
+            let mut x = vec![T::ONE; b.len()];
+            let rhs = InOut { src: Some(&b[..]), dst: &mut x[..] };
+            let rhs = ItemsInOut::new("b", items, &[m, columns], rhs).unwrap();
+            let upper = [&dl[..], &d[..], &du[..]];
+            let kernel = SolveColumns { columns, steps: &steps, upper, division: &AsItIs };
+            level.run::<T, _>(items, (rhs,), &kernel);
+            close(&x, &expected, 10 * m, &format!("{m} rows, {columns} x {items}, {level:?}"));
+        }
+    }
+}
+
+/// Some elements are zero, small or large, and one matrix is not finite.
+fn cholesky_update<T: Scalar>() {
+    for (n, batch) in [1, 2, 3, 5, 17].into_iter().flat_map(|n| BATCHES.map(|b| (n, b))) {
+        let real = |x| T::from_real(T::Real::from_f64(x));
+        let mut r = random::<T>(n * n * batch);
+        let mut w = random::<T>(n * batch + 1)[1..].to_vec();
+        r.iter_mut().step_by(5).for_each(|r| *r = T::ZERO);
+        w.iter_mut().step_by(3).for_each(|w| *w = T::ZERO);
+        let odd = [(8, T::Real::SAFE_MIN.to_f64()), (9, T::Real::MAX.to_f64() / 8.0)];
+        for (i, factor) in odd.into_iter().filter(|&(i, _)| i < batch) {
+            r[i * n * n..(i + 1) * n * n].iter_mut().for_each(|r| *r *= real(factor));
+            w[i * n..(i + 1) * n].iter_mut().for_each(|w| *w *= real(factor));
+        }
+        if batch > 7 {
+            w[7 * n] = real(f64::NAN);
+        }
+        let (mut expected, mut rest) = (r.clone(), w.clone());
+        for (r, w) in expected.chunks_mut(n * n).zip(rest.chunks_mut(n)) {
+            let [r, w] = [r, w].map(|dst| InOut { src: None, dst });
+            crate::cholesky::cholesky_update(1, n, r, w, &Serial).unwrap();
+        }
+        for level in Level::available() {
+            let (mut found, mut left) = (vec![T::ONE; r.len()], vec![T::ONE; w.len()]);
+            let operand = |src, dst, shape: &[usize]| {
+                ItemsInOut::new("r", batch, shape, InOut { src: Some(src), dst }).unwrap()
+            };
+            let operands = (operand(&r, &mut found, &[n, n]), operand(&w, &mut left, &[n]));
+            level.run::<T, _>(batch, operands, &super::update::Update { n });
+            let matrices = found.chunks(n * n).zip(expected.chunks(n * n));
+            for (i, (found, expected)) in matrices.enumerate() {
+                let what = format!("{n}, batch {batch}, matrix {i}, {level:?}");
+                let factor = odd.iter().find(|odd| odd.0 == i).map_or(1.0, |odd| odd.1);
+                let [found, expected] =
+                    [found, expected].map(|x| x.iter().map(|x| x.divide(real(factor))).collect());
+                let (found, expected): (Vec<T>, Vec<T>) = (found, expected);
+                alike(&found, &expected, n, &what);
+            }
+            assert!(left.iter().zip(&rest).all(|(x, y)| x == y || y.is_nan()));
         }
     }
 }

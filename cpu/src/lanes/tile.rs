@@ -286,7 +286,7 @@ fn unpack_few<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
 ) -> bool {
     match shape.reals::<T>() {
         1 => {
-            write::<S, _>(tile[0], a);
+            T::Real::write_register::<S>(tile[0], a);
             true
         }
         2 => unpack_known::<S, T, 2>(simd, tile, shape, a),
@@ -309,7 +309,7 @@ fn unpack_known<S: Simd, T: Scalar<Real: LaneReal> + Pod, const SIZE: usize>(
     if known {
         let lanes = T::Real::lanes::<S>();
         for (reg, a) in regs.into_iter().zip(a.chunks_exact_mut(lanes)) {
-            write::<S, _>(reg, a);
+            T::Real::write_register::<S>(reg, a);
         }
     }
     known
@@ -344,7 +344,7 @@ fn write_block<S: Simd, R: LaneReal>(
     let lanes = block.len();
     for (lane, reg) in block.iter().enumerate() {
         if lane < count {
-            write::<S, _>(*reg, &mut a[lane * size + from..][..lanes]);
+            R::write_register::<S>(*reg, &mut a[lane * size + from..][..lanes]);
         }
     }
 }
@@ -402,26 +402,20 @@ pub(crate) fn unpack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
         for (lane, reg) in block.iter().enumerate() {
             let start = lane * size;
             if lane < count && start <= last {
-                write::<S, _>(*reg, &mut a[start..][..lanes]);
+                T::Real::write_register::<S>(*reg, &mut a[start..][..lanes]);
             }
             if lane < count && start + size > last {
-                write::<S, _>(*reg, &mut tail[lanes + start - last..][..lanes]);
+                T::Real::write_register::<S>(*reg, &mut tail[lanes + start - last..][..lanes]);
             }
         }
         a[last..].copy_from_slice(&tail[lanes..2 * lanes]);
     } else {
         for p in 0..size {
             let mut numbers = [T::Real::ZERO; MAX_LANES];
-            write::<S, _>(tile[places.next::<T>()], &mut numbers);
+            T::Real::write_register::<S>(tile[places.next::<T>()], &mut numbers);
             for (row, number) in a.chunks_exact_mut(size).zip(numbers) {
                 row[p] = number;
             }
         }
     }
-}
-
-/// Writes a register to the front of a slice.
-#[inline(always)]
-fn write<S: Simd, R: LaneReal>(reg: R::Reg<S>, to: &mut [R]) {
-    R::registers_mut::<S>(to).0[0] = reg;
 }

@@ -273,23 +273,151 @@ impl<'a, S: Simd, X: Lane<S>> System<'a, S, X> {
         Vector::choose(singular.and(info.equal(zero)), order, info)
     }
 
-    /// X = U⁻¹·B in place, from the last row to the first.
+    /// X = U⁻¹·B in place.
     #[inline(always)]
     fn substitute(&mut self, simd: S) {
-        let m = self.m;
-        for i in (0..m).rev() {
-            let divisor = Divisor::new(simd, X::load(simd, self.d, i));
-            for b in self.b.chunks_exact_mut(m * X::PARTS).take(self.nrhs) {
-                let mut x = X::load(simd, b, i);
-                if i + 1 < m {
-                    x = x.sub_mul(X::load(simd, self.du, i), X::load(simd, b, i + 1));
+        let (upper, size) = ([&*self.dl, &*self.d, &*self.du], (self.m, self.nrhs));
+        substitute::<S, X>(simd, upper, self.b, size, &Exact(simd));
+    }
+}
+
+/// How what is left of a right-hand side is divided by a pivot.
+pub(crate) trait Quotients<S: Simd, X: Lane<S>> {
+    /// What quotients by one pivot share.
+    type Pivot;
+
+    fn pivot(&self, pivot: X) -> Self::Pivot;
+
+    fn quotient(&self, x: X, pivot: &Self::Pivot) -> X;
+}
+
+/// Quotients as they are.
+struct Exact<S>(S);
+
+impl<S: Simd, X: Lane<S>> Quotients<S, X> for Exact<S> {
+    type Pivot = Divisor<S, X>;
+
+    #[inline(always)]
+    fn pivot(&self, pivot: X) -> Divisor<S, X> {
+        Divisor::new(self.0, pivot)
+    }
+
+    #[inline(always)]
+    fn quotient(&self, x: X, pivot: &Divisor<S, X>) -> X {
+        pivot.divide(x)
+    }
+}
+
+/// X = U⁻¹·B in place of m × nrhs, from the last row to the first, for U's diagonal `d`, `du` above it and, in
+/// `dl[i + 1]`, row i's element above that.
+#[inline(always)]
+pub(super) fn substitute<S: Simd, X: Lane<S>>(
+    simd: S,
+    [dl, d, du]: [&[Reg<S, X>]; 3],
+    b: &mut [Reg<S, X>],
+    (m, nrhs): (usize, usize),
+    quotients: &impl Quotients<S, X>,
+) {
+    for i in (0..m).rev() {
+        let pivot = quotients.pivot(X::load(simd, d, i));
+        for b in b.chunks_exact_mut(m * X::PARTS).take(nrhs) {
+            let mut x = X::load(simd, b, i);
+            if i + 1 < m {
+                x = x.sub_mul(X::load(simd, du, i), X::load(simd, b, i + 1));
+            }
+            if i + 2 < m {
+                x = x.sub_mul(X::load(simd, dl, i + 1), X::load(simd, b, i + 2));
+            }
+            quotients.quotient(x, &pivot).store(b, i);
+        }
+    }
+}
+
+/// How the right-hand sides of one system, whose matrix is eliminated, are solved for.
+pub(crate) trait Division<T: Scalar>: Sync {
+    fn quotients<S: Simd>(&self, simd: S) -> impl Quotients<S, T::Lane<S>>;
+}
+
+/// As xGTSV divides.
+pub(crate) struct AsItIs;
+
+impl<T: Scalar> Division<T> for AsItIs {
+    #[inline(always)]
+    fn quotients<S: Simd>(&self, simd: S) -> impl Quotients<S, T::Lane<S>> {
+        Exact(simd)
+    }
+}
+
+/// One step of an elimination: the rows i and i + 1 may be swapped, then the multiple of row i is
+/// subtracted from row i + 1.
+#[derive(Clone, Copy)]
+pub(crate) struct Step<T> {
+    pub(crate) multiplier: T,
+    pub(crate) swapped: bool,
+}
+
+impl<T: Scalar> Step<T> {
+    pub(crate) const NONE: Self = Self { multiplier: T::ZERO, swapped: false };
+}
+
+/// Solves for right-hand sides of one system, so many in each lane.
+pub(crate) struct SolveColumns<'a, T, D> {
+    pub(crate) columns: usize,
+    pub(crate) steps: &'a [Step<T>],
+    /// U as [`substitute`] has it.
+    pub(crate) upper: [&'a [T]; 3],
+    pub(crate) division: &'a D,
+}
+
+/// The right-hand sides of a group, and U in all lanes once it is there.
+pub(crate) struct ColumnTiles<R> {
+    b: Tile<R>,
+    upper: [Tile<R>; 3],
+    filled: bool,
+}
+
+impl<T: Scalar, D: Division<T>> Kernel<T, (ItemsInOut<'_, T>,)> for SolveColumns<'_, T, D> {
+    type Scratch = ColumnTiles<T::Real>;
+
+    fn scratch(&self, lanes: usize) -> ColumnTiles<T::Real> {
+        let m = self.upper[1].len();
+        let upper = self.upper.map(|_| Tile::new::<T>(m, lanes));
+        ColumnTiles { b: Tile::new::<T>(m * self.columns, lanes), upper, filled: false }
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        ColumnTiles { b: tile, upper, filled }: &mut ColumnTiles<T::Real>,
+        (b,): (ItemsInOut<'_, T>,),
+        count: usize,
+    ) {
+        let size @ (m, columns) = (self.upper[1].len(), self.columns);
+        let shape = Shape { m, n: columns, order: Order::Column };
+        let (b, tile) = (b.into_in_out(), tile.registers::<S>());
+        let mut upper = upper.each_mut().map(Tile::registers::<S>);
+        if !*filled {
+            for (tile, diagonal) in upper.iter_mut().zip(self.upper) {
+                for (i, &x) in diagonal.iter().enumerate() {
+                    T::Lane::<S>::splat(simd, x).store(tile, i);
                 }
-                if i + 2 < m {
-                    x = x.sub_mul(X::load(simd, self.dl, i + 1), X::load(simd, b, i + 2));
-                }
-                divisor.divide(x).store(b, i);
+            }
+            *filled = true;
+        }
+        pack(simd, b.src.unwrap_or(b.dst), count, shape, tile);
+        for (i, step) in self.steps.iter().enumerate().take(m - 1) {
+            let multiplier = T::Lane::<S>::splat(simd, step.multiplier);
+            for b in tile.chunks_exact_mut(m * T::Lane::<S>::PARTS).take(columns) {
+                let rows = [i, i + 1].map(|i| T::Lane::<S>::load(simd, b, i));
+                let [above, here] = if step.swapped { [rows[1], rows[0]] } else { rows };
+                above.store(b, i);
+                here.sub_mul(multiplier, above).store(b, i + 1);
             }
         }
+        let upper = upper.each_ref().map(|tile| &**tile);
+        substitute::<S, T::Lane<S>>(simd, upper, tile, size, &self.division.quotients(simd));
+        unpack(simd, tile, count, shape, b.dst);
     }
 }
 

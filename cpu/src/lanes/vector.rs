@@ -576,7 +576,7 @@ impl<S: Simd, R: LaneReal> Lane<S> for Vector<S, R> {
     }
     #[inline(always)]
     fn write(self, lanes: &mut [R]) {
-        R::registers_mut::<S>(lanes).0[0] = self.reg;
+        R::write_register::<S>(self.reg, lanes);
     }
     #[inline(always)]
     fn read_part(simd: S, lanes: &[R]) -> Self {
