@@ -185,6 +185,62 @@ fn accumulate<S: Simd, T: Scalar, const ADD: bool>(
     }
 }
 
+/// y ← y − A·x for two pairs of y and x, whose y are of one length; likewise.
+#[inline(always)]
+pub(crate) fn sub_products<S: Simd, T: Scalar>(
+    simd: S,
+    [y, z]: [&mut [T]; 2],
+    columns: &[T],
+    ld: usize,
+    row: usize,
+    [x, u]: [&[T]; 2],
+) {
+    let rows = row..row + y.len();
+    let (fours, rest) = x.as_chunks::<TOGETHER>();
+    let (other_fours, other_rest) = u.as_chunks::<TOGETHER>();
+    let mut columns = columns.chunks_exact(ld).map(|column| &column[rows.clone()]);
+    for (&x, &u) in fours.iter().zip(other_fours) {
+        let four = std::array::from_fn(|_| columns.next().unwrap_or_default());
+        sub_columns(simd, [&mut *y, &mut *z], [x, u], four);
+    }
+    for ((column, &x), &u) in columns.zip(rest).zip(other_rest) {
+        sub_scaled::<S, T>(y, x, column);
+        sub_scaled::<S, T>(z, u, column);
+    }
+}
+
+/// y ← y − Σ a·x over the columns x, for two pairs of y and a.
+#[inline(always)]
+fn sub_columns<S: Simd, T: Scalar>(
+    simd: S,
+    [y, z]: [&mut [T]; 2],
+    [a, b]: [[T; TOGETHER]; 2],
+    x: [&[T]; TOGETHER],
+) {
+    let columns = x.map(|x| T::registers::<S>(&x[..y.len()]));
+    let [a, b] = [splats(simd, a.map(|a| -a)), splats(simd, b.map(|b| -b))];
+    let (y, y_rest) = T::registers_mut::<S>(y);
+    let (z, z_rest) = T::registers_mut::<S>(z);
+    for (i, (y, z)) in y.iter_mut().zip(z).enumerate() {
+        let (mut y_sum, mut z_sum) = (*y, *z);
+        for ((x, _), (&a, &b)) in columns.iter().zip(a.iter().zip(&b)) {
+            y_sum = T::add_multiple(simd, y_sum, a, x[i]);
+            z_sum = T::add_multiple(simd, z_sum, b, x[i]);
+        }
+        (*y, *z) = (y_sum, z_sum);
+    }
+    if !y_rest.is_empty() {
+        let (mut y_sum, mut z_sum) = (T::part(simd, y_rest), T::part(simd, z_rest));
+        for ((_, x), (&a, &b)) in columns.iter().zip(a.iter().zip(&b)) {
+            let x = T::part(simd, x);
+            y_sum = T::add_multiple(simd, y_sum, a, x);
+            z_sum = T::add_multiple(simd, z_sum, b, x);
+        }
+        T::write_part(simd, y_sum, y_rest);
+        T::write_part(simd, z_sum, z_rest);
+    }
+}
+
 /// The adjoint of row `row` of columns of length `ld`.
 #[inline(always)]
 pub(crate) fn row_adjoint<'a, T: Scalar>(
@@ -395,6 +451,18 @@ pub(crate) mod tests {
             let mut sum = y.to_vec();
             found.extend(both_products(simd, four(), factors, y, &mut sum));
             found.extend(sum);
+            // Four columns, and the last three of them by turns.
+            let mut turned = factors;
+            turned.reverse();
+            for skipped in [0, 1] {
+                let (mut sum, mut other) = (y.to_vec(), y.to_vec());
+                let factors = [&factors[skipped..], &turned[skipped..]];
+                let columns = &columns[skipped * length..];
+                let outs = [&mut sum[..], &mut other[..]];
+                sub_products(simd, outs, columns, length.max(1), 0, factors);
+                found.extend(sum);
+                found.extend(other);
+            }
             found
         }
     }
@@ -413,7 +481,17 @@ pub(crate) mod tests {
             let sum: Vec<T> = (0..length).map(added).collect();
             let multiple = |k: usize| columns[k] + factors[k / length] * y[k % length];
             let multiples: Vec<T> = (0..TOGETHER * length).map(multiple).collect();
-            let expected = [&dots[..], &sum, &multiples, &dots, &sum].concat();
+            let mut expected = [&dots[..], &sum, &multiples, &dots, &sum].concat();
+            for skipped in [0, 1] {
+                let less = |factor: &dyn Fn(usize) -> T| -> Vec<T> {
+                    let less = |i: usize| {
+                        (skipped..TOGETHER).fold(y[i], |sum, c| sum - factor(c) * column(c)[i])
+                    };
+                    (0..length).map(less).collect()
+                };
+                expected.extend(less(&|c| factors[c]));
+                expected.extend(less(&|c| factors[TOGETHER - 1 - c]));
+            }
             for level in Level::available() {
                 let found = level.dispatch(Products { columns, length, factors, y });
                 close(&found, &expected, length.max(1), &format!("{length} on {level:?}"));

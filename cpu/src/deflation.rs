@@ -10,14 +10,14 @@ use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{Real as _, Scalar as _, Serial};
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::Scalar;
 use crate::columns::reflect_columns;
 use crate::francis::Iteration;
 use crate::hessenberg::{self, form_q, reduce};
 use crate::householder::reflector;
-use crate::multishift::SWEEPS;
+use crate::multishift::{Room, SWEEPS};
 use crate::reorder::move_up;
 use crate::simd::sub_scaled;
+use crate::{Scalar, Threads};
 
 /// What a deflation reuses.
 #[derive(Debug)]
@@ -62,7 +62,8 @@ pub(crate) fn deflate<'a, T: Scalar>(
     block: Range<usize>,
     order: usize,
     scratch: &'a mut Scratch<T>,
-    work: &mut [T],
+    room: &Room<T>,
+    threads: &dyn Threads,
     arch: Arch,
 ) -> Window<'a, T::Complex> {
     let Scratch { t, v, q, product, tau, hessenberg, found } = scratch;
@@ -115,7 +116,7 @@ pub(crate) fn deflate<'a, T: Scalar>(
         iteration.h[to..to + m].copy_from_slice(column);
     }
     let factor = MatRef::from_column_major_slice(v, m, m);
-    iteration.multiply(window, block, factor, work);
+    iteration.multiply(window, block, factor, room, threads);
     Window { deflated: m - kept, found }
 }
 

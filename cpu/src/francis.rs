@@ -11,8 +11,13 @@ use lapax_core::{Real as _, Scalar as _};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::Scalar;
-use crate::householder::reflector;
+use crate::bulge::{Bulges, ROWS, TOGETHER, step};
 use crate::standard::{Square, eigenvalues, standardised};
+
+/// The order of a block from which several reflectors of a sweep go together; whether vectors are wanted does not
+/// matter, so that values have the same bits. On one core with AVX-512 `schur` of 30 of 64 in f64 takes 7.9 ms from 16
+/// on, 8.4 from 32 and 8.7 one by one, `eigvals` 5.9, 6.4 and 7.1.
+const FAR: usize = 16;
 
 /// A Hessenberg matrix on its way to Schur form, and what its transformations are collected in.
 pub(crate) struct Iteration<'a, T> {
@@ -142,7 +147,7 @@ impl<T: Scalar> WithSimd for Run<'_, T> {
     type Output = Result<(), usize>;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> Self::Output {
+    fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
         /// The fewest rows that are reckoned with.
         const FEWEST: usize = 10;
         let Self { mut iteration, active, sweeps, one_shift } = self;
@@ -166,7 +171,7 @@ impl<T: Scalar> WithSimd for Run<'_, T> {
                         iteration.single_sweep(start..stop, shift);
                     } else {
                         let shifts = iteration.shifts(start, stop, stalled);
-                        iteration.sweep(start, stop, shifts);
+                        iteration.sweep(simd, start, stop, shifts);
                     }
                     continue;
                 }
@@ -212,7 +217,7 @@ impl<T: Scalar> Iteration<'_, T> {
 
     /// One sweep: a bulge of order 3 from row `start`, or a later one where that does, to the end.
     #[inline(always)]
-    fn sweep(&mut self, start: usize, stop: usize, shifts: Shifts<T>) {
+    fn sweep<S: Simd>(&mut self, simd: S, start: usize, stop: usize, shifts: Shifts<T>) {
         let (right, top) = (self.right(stop), self.top(start));
         let (mut begin, mut v) = (start, [T::ZERO; 3]);
         for k in (start..stop - 2).rev() {
@@ -222,29 +227,31 @@ impl<T: Scalar> Iteration<'_, T> {
                 break;
             }
         }
-        for k in begin..stop - 1 {
-            let length = (stop - k).min(3);
-            let column = k.wrapping_sub(1);
-            if k > begin {
-                let at = k + column * self.n;
-                v = [T::ZERO; 3];
-                v[..length].copy_from_slice(&self.h[at..at + length]);
+        let (n, rows) = (self.n, self.rows);
+        let (mut k, mut column) = (begin, Some(v));
+        while k < stop - 1 {
+            let first = column.take();
+            let (tau, next);
+            if k + ROWS <= stop && stop - start >= FAR {
+                let bulges = Bulges::near(self.h, n, k, first, stop);
+                bulges.rows(simd, self.h, n, k + ROWS..right, stop);
+                bulges.columns(simd, self.h, n, top..k);
+                if let Some(q) = &mut self.q {
+                    bulges.columns(simd, q, rows, 0..rows);
+                }
+                (tau, next) = (bulges.0[0].tau, k + TOGETHER);
+            } else {
+                let length = (stop - k).min(3);
+                let bulge = step(self.h, n, k, first, length, top..right, stop);
+                if let Some(q) = &mut self.q {
+                    bulge.columns(q, rows, 0..rows, length);
+                }
+                (tau, next) = (bulge.tau, k + 1);
             }
-            let [head, tail @ ..] = &mut v;
-            let reflector = reflector::<pulp::Scalar, T>(*head, &mut tail[..length - 1]);
-            if k > begin {
-                let at = k + column * self.n;
-                self.h[at] = T::from_real(reflector.beta);
-                self.h[at + 1..at + length].fill(T::ZERO);
-            } else if k > start {
-                self.h[k + column * self.n] *= T::ONE - reflector.tau.conj();
+            if first.is_some() && k > start {
+                self.h[k + (k - 1) * n] *= T::ONE - tau.conj();
             }
-            let bulge = Bulge { k, tau: reflector.tau, v: v[1], w: v[2] };
-            bulge.rows(&mut self.h[..right * self.n], self.n, length);
-            bulge.columns(self.h, self.n, top..(k + 4).min(stop), length);
-            if let Some(q) = &mut self.q {
-                bulge.columns(q, self.rows, 0..self.rows, length);
-            }
+            k = next;
         }
     }
 
@@ -284,72 +291,4 @@ pub(crate) fn first_column<T: Scalar>(h: &[T], n: usize, k: usize, (s1, s2): Shi
     ];
     let size = v.iter().fold(T::Real::ZERO, |sum, x| sum + x.abs1());
     if size == T::Real::ZERO { v } else { v.map(|x| x.unscale(size)) }
-}
-
-/// The reflector I − tau·x·xᴴ with x = [1; v; w] in rows k, k + 1, k + 2.
-#[derive(Clone, Copy)]
-pub(crate) struct Bulge<T> {
-    pub(crate) k: usize,
-    pub(crate) tau: T,
-    pub(crate) v: T,
-    pub(crate) w: T,
-}
-
-impl<T: Scalar> Bulge<T> {
-    /// A ← (I − tau·x·xᴴ)ᴴ·A from column k on; `length` rows are left, or 3.
-    #[inline(always)]
-    pub(crate) fn rows(self, a: &mut [T], ld: usize, length: usize) {
-        self.rows_from(self.k, a, ld, length);
-    }
-
-    /// The same from another column on.
-    #[inline(always)]
-    pub(crate) fn rows_from(self, first: usize, a: &mut [T], ld: usize, length: usize) {
-        let Self { k, tau, v, w } = self;
-        let [t, tv, tw] = [tau.conj(), tau.conj() * v, tau.conj() * w];
-        let (v, w) = (v.conj(), w.conj());
-        if length == 3 {
-            for column in a[first * ld..].chunks_exact_mut(ld) {
-                if let [x, y, z] = &mut column[k..k + 3] {
-                    let sum = *x + v * *y + w * *z;
-                    *x -= sum * t;
-                    *y -= sum * tv;
-                    *z -= sum * tw;
-                }
-            }
-        } else {
-            for column in a[first * ld..].chunks_exact_mut(ld) {
-                if let [x, y] = &mut column[k..k + 2] {
-                    let sum = *x + v * *y;
-                    *x -= sum * t;
-                    *y -= sum * tv;
-                }
-            }
-        }
-    }
-
-    /// A ← A·(I − tau·x·xᴴ) for some rows; `length` columns are left, or 3.
-    #[inline(always)]
-    pub(crate) fn columns(self, a: &mut [T], ld: usize, rows: Range<usize>, length: usize) {
-        let Self { k, tau, v, w } = self;
-        let [t, tv, tw] = [tau, tau * v.conj(), tau * w.conj()];
-        let (x, rest) = a[k * ld..].split_at_mut(ld);
-        let (y, rest) = rest.split_at_mut(ld);
-        let (x, y) = (&mut x[rows.clone()], &mut y[rows.clone()]);
-        if length == 3 {
-            let z = &mut rest[..ld][rows];
-            for ((x, y), z) in x.iter_mut().zip(y).zip(z) {
-                let sum = *x + *y * v + *z * w;
-                *x -= sum * t;
-                *y -= sum * tv;
-                *z -= sum * tw;
-            }
-        } else {
-            for (x, y) in x.iter_mut().zip(y) {
-                let sum = *x + *y * v;
-                *x -= sum * t;
-                *y -= sum * tv;
-            }
-        }
-    }
 }

@@ -12,8 +12,9 @@ use lapax_core::{ItemsInOut, ItemsMut, Serial, for_each, for_each_large};
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
+use crate::columns::{adjoint_product, row_adjoint, sub_product, sub_products};
 use crate::hessenberg_columns::{FormQ, Reduce};
-use crate::householder::{BlockScratch, Factor, dot, reflector};
+use crate::householder::{BlockScratch, Factor, reflector};
 use crate::lanes::{self, for_each_group};
 use crate::normal_range::all_finite;
 use crate::rotations::set_identity;
@@ -310,7 +311,8 @@ pub(crate) struct Aggregate<'a, T> {
 }
 
 impl<T: Scalar> Aggregate<'_, T> {
-    /// Brings column j of the panel up to date, its rows being `x`, and finds its reflector: column j of V.
+    /// Brings column j of the panel, its rows being `x`, up to date as to the last column of Y and from the left,
+    /// and finds its reflector: column j of V.
     pub(crate) fn reflect(&mut self, j: usize, x: &mut [T], tau: &mut T, arch: Arch) {
         let Self { rows, v, y, t, sums } = self;
         let (v, new) = v.split_at_mut(j * *rows);
@@ -319,28 +321,79 @@ impl<T: Scalar> Aggregate<'_, T> {
     }
 
     /// Column j of Y, tau·(A·v − Y·(Vᴴ·v)) of which the first term is there, and of T, −tau·T·(Vᴴ·v) above
-    /// tau.
-    pub(crate) fn complete(&mut self, j: usize, tau: T) {
+    /// tau; `overlaps` is Vᴴ·v, for the V before. The `next` column of A is brought up to date as to Y so far:
+    /// what is read for one is read for both.
+    pub(crate) fn complete(
+        &mut self,
+        j: usize,
+        tau: T,
+        overlaps: &[T],
+        next: Option<&mut [T]>,
+        arch: Arch,
+    ) {
         let Self { rows, v, y, t, sums } = self;
-        let rows = *rows;
-        let (known_v, v) = v.split_at(j * rows);
-        let (known_y, y) = y.split_at_mut(j * rows);
-        let (inner, factors) = sums.split_at_mut(PANEL);
-        let mut inner = MatMut::from_column_major_slice_mut(&mut inner[..j], j, 1);
-        let mut factors = MatMut::from_column_major_slice_mut(&mut factors[..j], j, 1);
-        let known_v = MatRef::from_column_major_slice(known_v, rows, j);
-        let known_y = MatRef::from_column_major_slice(known_y, rows, j);
-        let known_t = MatRef::from_column_major_slice_with_stride(&t[..j * PANEL], j, j, PANEL);
-        let v = (MatRef::from_column_major_slice(&v[..rows], rows, 1), Conj::No);
-        T::product(inner.as_mut(), Accum::Replace, (known_v.transpose(), Conj::Yes), v, T::ONE);
-        let inner = (inner.as_ref(), Conj::No);
-        let y = MatMut::from_column_major_slice_mut(&mut y[..rows], rows, 1);
-        T::product(y, Accum::Add, (known_y, Conj::No), inner, -tau);
-        T::product(factors.as_mut(), Accum::Replace, (known_t, Conj::No), inner, -tau);
-        for i in 0..j {
-            t[i + j * PANEL] = factors[(i, 0)];
+        arch.dispatch(Complete { rows: *rows, v, y, t, sums, j, tau, overlaps, next });
+    }
+}
+
+struct Complete<'a, T> {
+    rows: usize,
+    v: &'a [T],
+    y: &'a mut [T],
+    t: &'a mut [T],
+    sums: &'a mut [T],
+    j: usize,
+    tau: T,
+    overlaps: &'a [T],
+    next: Option<&'a mut [T]>,
+}
+
+impl<T: Scalar> WithSimd for Complete<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { rows, v, y, t, sums, j, tau, overlaps, next } = self;
+        let (known, y) = y.split_at_mut(j * rows);
+        let y = &mut y[..rows];
+        let (inner, heads) = sums.split_at_mut(PANEL);
+        let inner = &mut inner[..j];
+        for (inner, &overlap) in inner.iter_mut().zip(overlaps) {
+            *inner = overlap * tau;
         }
-        t[j + j * PANEL] = tau;
+        if let Some(next) = next {
+            let heads = row_adjoint(&mut heads[..j], &v[..j * rows], rows, j);
+            sub_products(simd, [y, next], known, rows, 0, [inner, heads]);
+        } else {
+            sub_product(simd, y, known, rows, 0, inner);
+        }
+        let (known, column) = t.split_at_mut(j * PANEL);
+        column[..j].fill(T::ZERO);
+        column[j] = tau;
+        // Column k of an upper triangle.
+        for (k, (factor, known)) in inner.iter().zip(known.chunks_exact(PANEL)).enumerate() {
+            sub_scaled::<S, T>(&mut column[..=k], *factor, &known[..=k]);
+        }
+    }
+}
+
+/// Vᴴ·v for the V before column j, of some rows.
+pub(crate) struct Overlaps<'a, T> {
+    pub(crate) v: &'a [T],
+    pub(crate) rows: usize,
+    pub(crate) j: usize,
+    pub(crate) of: Range<usize>,
+    pub(crate) overlaps: &'a mut [T; PANEL],
+}
+
+impl<T: Scalar> WithSimd for Overlaps<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { v, rows, j, of, overlaps } = self;
+        let (known, v) = v.split_at(j * rows);
+        adjoint_product(simd, &mut overlaps[..j], known, rows, of.start, &v[of]);
     }
 }
 
@@ -370,7 +423,11 @@ fn panel<T: Scalar>(
         let product = &mut aggregate.y[j * rows..(j + 1) * rows];
         let product = MatMut::from_column_major_slice_mut(product, rows, 1);
         T::product(product, Accum::Replace, others, tail, *tau);
-        aggregate.complete(j, *tau);
+        let mut overlaps = [T::ZERO; PANEL];
+        arch.dispatch(Overlaps { v: aggregate.v, rows, j, of: j..rows, overlaps: &mut overlaps });
+        let next = (j + 1) * n + first * n + first + 1;
+        let next = (j + 1 < PANEL).then(|| &mut a[next..next + rows]);
+        aggregate.complete(j, *tau, &overlaps, next, arch);
     }
 
     // A ← A − Y·Vᴴ to the right of the panel, where V's last row in the panel is its first here.
@@ -408,21 +465,21 @@ impl<T: Scalar> WithSimd for Step<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { v, y, t, sums, x, new, tau } = self;
         let (rows, j) = (x.len(), v.len() / x.len());
-        // x ← x − Y·(V's row of this column)ᴴ.
-        for (y, v) in y.chunks_exact(rows).zip(v.chunks_exact(rows)) {
-            sub_scaled::<S, T>(x, v[j - 1].conj(), y);
-        }
-        // x ← x − V·Tᴴ·(Vᴴ·x).
-        for (sum, v) in sums.iter_mut().zip(v.chunks_exact(rows)) {
-            *sum = dot::<S, T>(v, x);
-        }
-        for (i, v) in v.chunks_exact(rows).enumerate() {
-            let column = &t[i * PANEL..i * PANEL + i + 1];
-            let factor = column.iter().zip(&*sums).fold(T::ZERO, |sum, (t, &s)| sum + t.conj() * s);
-            sub_scaled::<S, T>(x, factor, v);
+        if let Some(last) = j.checked_sub(1) {
+            let (sums, factors) = sums.split_at_mut(PANEL);
+            let (sums, factors) = (&mut sums[..j], &mut factors[..j]);
+            // x ← x − Y·(V's row of this column)ᴴ, which is one in the last column.
+            sub_scaled::<S, T>(x, T::ONE, &y[last * rows..]);
+            // x ← x − V·Tᴴ·(Vᴴ·x).
+            adjoint_product(simd, sums, v, rows, 0, x);
+            for (i, factor) in factors.iter_mut().enumerate() {
+                let column = t[i * PANEL..].iter().zip(&sums[..=i]);
+                *factor = column.fold(T::ZERO, |sum, (t, &s)| sum + t.conj() * s);
+            }
+            sub_product(simd, x, v, rows, 0, factors);
         }
         let Some((head, tail)) = x[j..].split_first_mut() else { return };
         let reflector = reflector::<S, T>(*head, tail);

@@ -14,8 +14,10 @@ mod balance;
 mod bidiagonal_qr;
 mod bidiagonal_svd;
 mod bidiagonalize;
+mod bulge;
 pub mod cholesky;
 mod cholesky_qr;
+mod claims;
 mod columns;
 mod deflation;
 pub mod determinant;
@@ -75,6 +77,7 @@ mod tiled_bidiagonal;
 mod tiled_cholesky;
 mod tiled_hessenberg;
 mod tiled_lu;
+mod tiled_pivoted_qr;
 mod tiled_qr;
 #[cfg(feature = "testing")]
 mod tiled_tests;

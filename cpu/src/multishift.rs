@@ -6,16 +6,21 @@
 //! Anal. Appl. 23, 2002).
 
 use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use faer::{Accum, Conj, MatMut, MatRef};
-use lapax_core::Scalar as _;
+use lapax_core::{Scalar as _, Serial, chunks, run_each};
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::Scalar;
+use crate::bulge::{Bulges, ROWS, TOGETHER, step};
 use crate::deflation::{self, Window};
-use crate::francis::{Bulge, Iteration, Shifts, exceptional, first_column};
-use crate::householder::reflector;
+use crate::francis::{Iteration, Shifts, exceptional, first_column};
+use crate::scalar::nanoseconds;
 use crate::standard::eigenvalues;
+use crate::tiled_lu::copy;
+use crate::transposition::LINE;
+use crate::triangular::strips;
+use crate::{Scalar, Side, Threads};
 
 /// The order up to which two shifts at a time are faster. On one core with AVX-512, Schur forms in f64 (c128), ms,
 /// with 50, 75 and 110: n = 128 2.3, 2.3 and 3.1 (6.9, 5.8 and 7.6), 256 14.8, 14.1 and 15.3 (38, 37 and 38), 512
@@ -26,6 +31,9 @@ const SMALL: usize = 75;
 /// along step by step, and afterwards: n = 128 2.8 and 2.3 (8.3 and 5.8), 256 21 and 14 (53 and 37), 512 159 and 136
 /// (282 and 240).
 const APART: usize = 12;
+
+/// The columns, or rows, that one thread multiplies by a window's factor.
+const STRIP: usize = 256;
 
 /// What the iteration reuses.
 #[derive(Debug)]
@@ -50,13 +58,13 @@ pub(crate) struct Patience {
     pub(crate) two: usize,
 }
 
-/// The factor of a window, and what a product with it passes through.
+/// A window and its factor, and what products with that pass through.
 #[derive(Debug)]
 pub(crate) struct Chain<T> {
     factor: Vec<T>,
-    /// A copy of a small block.
+    /// A copy of a window or a small block.
     block: Vec<T>,
-    work: Vec<T>,
+    pub(crate) room: Room<T>,
 }
 
 impl<T: Scalar> Scratch<T> {
@@ -73,8 +81,8 @@ impl<T: Scalar> Scratch<T> {
             rows: vec![0; pairs],
             chain: Chain {
                 factor: vec![T::ZERO; width * width],
-                block: vec![T::ZERO; small * small],
-                work: vec![T::ZERO; n * width.max(order)],
+                block: vec![T::ZERO; width * stride::<T>(width)],
+                room: Room::default(),
             },
             patience: Patience { many: SWEEPS, two: SWEEPS },
         }
@@ -104,16 +112,24 @@ fn span(pairs: usize) -> usize {
     6 * pairs
 }
 
+/// From one column to the next in a window's copy of so many rows: an odd number of cache lines, so that a row of
+/// it does not fall into a few sets of the cache.
+fn stride<T>(rows: usize) -> usize {
+    let line = LINE / size_of::<T>();
+    (rows.div_ceil(line) | 1) * line
+}
+
 /// Brings the rows and columns `active` to Schur form, as [`Iteration::run`] does. Where the fast
 /// iteration does not converge, the plain one goes on from there.
 pub(crate) fn run<T: Scalar>(
     iteration: &mut Iteration<'_, T>,
     active: Range<usize>,
     scratch: &mut Scratch<T>,
+    threads: &dyn Threads,
     arch: Arch,
 ) -> Result<(), usize> {
     let first = active.start;
-    let rest = match large(iteration, active.clone(), scratch, arch) {
+    let rest = match large(iteration, active.clone(), scratch, threads, arch) {
         Ok(()) => return Ok(()),
         Err(stop) => first..stop,
     };
@@ -128,6 +144,7 @@ fn large<T: Scalar>(
     iteration: &mut Iteration<'_, T>,
     active: Range<usize>,
     scratch: &mut Scratch<T>,
+    threads: &dyn Threads,
     arch: Arch,
 ) -> Result<(), usize> {
     /// A sweep is skipped after this part, in percent, of a window was deflated.
@@ -142,7 +159,7 @@ fn large<T: Scalar>(
         let order = stop - start;
         if order <= SMALL {
             let Scratch { patience, chain, .. } = &mut *scratch;
-            plain(iteration, start..stop, patience.two, chain, arch)?;
+            plain(iteration, start..stop, patience.two, chain, threads, arch)?;
             (stop, stalled) = (start, 0);
             continue;
         }
@@ -152,8 +169,9 @@ fn large<T: Scalar>(
         budget -= 1;
         let Scratch { deflation, shifts, rows, chain, .. } = &mut *scratch;
         let width = window(order);
+        let room = &chain.room;
         let Window { deflated, found } =
-            deflation::deflate(iteration, start..stop, width, deflation, &mut chain.work, arch);
+            deflation::deflate(iteration, start..stop, width, deflation, room, threads, arch);
         stop -= deflated;
         if deflated > 0 {
             stalled = 0;
@@ -172,7 +190,7 @@ fn large<T: Scalar>(
         if shifts.is_empty() {
             exceptional_shifts(iteration, stop, 1, shifts);
         }
-        sweep(iteration, start..stop, shifts, rows, chain, arch);
+        sweep(iteration, start..stop, (shifts, rows), chain, threads, arch);
     }
     Ok(())
 }
@@ -184,13 +202,14 @@ fn plain<T: Scalar>(
     block: Range<usize>,
     sweeps: usize,
     chain: &mut Chain<T>,
+    threads: &dyn Threads,
     arch: Arch,
 ) -> Result<(), usize> {
     let (n, order) = (iteration.n, block.len());
     if order < APART || n <= SMALL || !iteration.schur {
         return iteration.run(block, sweeps, arch);
     }
-    let Chain { factor, block: copy, work } = chain;
+    let Chain { factor, block: copy, room } = chain;
     let [factor, copy] = [factor, copy].map(|x| &mut x[..order * order]);
     let place = |j: usize| block.start + (block.start + j) * n..block.end + (block.start + j) * n;
     for (j, column) in copy.chunks_exact_mut(order).enumerate() {
@@ -205,7 +224,7 @@ fn plain<T: Scalar>(
         iteration.h[place(j)].copy_from_slice(column);
     }
     let factor = MatRef::from_column_major_slice(factor, order, order);
-    iteration.multiply(block.clone(), block.clone(), factor, work);
+    iteration.multiply(block.clone(), block.clone(), factor, room, threads);
     outcome.map_err(|stop| block.start + stop)
 }
 
@@ -244,32 +263,41 @@ fn exceptional_shifts<T: Scalar>(
     }
 }
 
-/// One sweep of a chain of bulges, the first in `shifts` going ahead.
+/// One sweep of a chain of bulges, the first in `shifts` going ahead; `rows` is where each is.
 fn sweep<T: Scalar>(
     iteration: &mut Iteration<'_, T>,
     active: Range<usize>,
-    shifts: &[Shifts<T>],
-    rows: &mut [usize],
+    (shifts, rows): (&[Shifts<T>], &mut [usize]),
     chain: &mut Chain<T>,
+    threads: &dyn Threads,
     arch: Arch,
 ) {
     /// A window has room for a bulge to move in it, and a block has at least as many rows.
     const FEWEST: usize = 2;
     let Range { start, end: stop } = active;
+    let Chain { factor, block, room } = chain;
     let rows = &mut rows[..shifts.len()];
     rows.fill(start);
-    let mut low = start;
+    let (mut low, n) = (start, iteration.n);
     loop {
         let high = (low + span(shifts.len().max(FEWEST))).min(stop);
         let width = high - low;
-        let factor = &mut chain.factor[..width * width];
+        let factor = &mut factor[..width * width];
         factor.fill(T::ZERO);
         factor.iter_mut().step_by(width + 1).for_each(|x| *x = T::ONE);
-        let (h, n) = (&mut *iteration.h, iteration.n);
-        let (window, active) = (low..high, start..stop);
-        arch.dispatch(Chase { h, n, active, window, shifts, rows: &mut *rows, factor });
+        let (window, active, ld) = (low..high, start..stop, stride::<T>(width));
+        let columns = |j: usize| low + (low + j) * n..high + (low + j) * n;
+        let h = &mut block[..width * ld];
+        for (j, column) in h.chunks_exact_mut(ld).enumerate() {
+            column[..width].copy_from_slice(&iteration.h[columns(j)]);
+        }
+        let rows = &mut *rows;
+        arch.dispatch(Chase { h: &mut *h, ld, active, window, shifts, rows, factor });
+        for (j, column) in h.chunks_exact(ld).enumerate() {
+            iteration.h[columns(j)].copy_from_slice(&column[..width]);
+        }
         let factor = MatRef::from_column_major_slice(factor, width, width);
-        iteration.multiply(low..high, start..stop, factor, &mut chain.work);
+        iteration.multiply(low..high, start..stop, factor, room, threads);
         match rows.iter().filter(|&&row| row < stop - 1).min() {
             Some(row) => low = row - 1,
             None => return,
@@ -279,8 +307,9 @@ fn sweep<T: Scalar>(
 
 /// The bulges of a window, each moved as far as it and the one ahead let it.
 struct Chase<'a, T: Scalar> {
+    /// The window's rows and columns, these `ld` apart.
     h: &'a mut [T],
-    n: usize,
+    ld: usize,
     active: Range<usize>,
     window: Range<usize>,
     shifts: &'a [Shifts<T>],
@@ -292,34 +321,32 @@ impl<T: Scalar> WithSimd for Chase<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        let Self { h, n, active, window, shifts, rows, factor } = self;
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { h, ld, active, window, shifts, rows, factor } = self;
         let (start, stop) = (active.start, active.end);
         let (low, high) = (window.start, window.end);
         let width = high - low;
         // A reflector in rows k to k + 2 fills row k + 3.
         let mut limit = if high == stop { stop - 1 } else { high - 3 };
-        for (row, &shifts) in rows.iter_mut().zip(shifts) {
-            for k in *row..limit {
-                let length = (stop - k).min(3);
-                let mut v = [T::ZERO; 3];
-                if k == start {
-                    v = first_column(h, n, k, shifts);
+        for (number, (row, &shifts)) in rows.iter_mut().zip(shifts).enumerate() {
+            let (first, mut k) = (*row - low, *row);
+            while k < limit {
+                let at = k - low;
+                let column = (k == start).then(|| first_column(h, ld, at, shifts));
+                // Each bulge before has filled two more diagonals below the factor's.
+                let filled = |last: usize| first..(last + 3 + 2 * number).min(width);
+                if k + TOGETHER <= limit && k + ROWS <= stop {
+                    let bulges = Bulges::near(h, ld, at, column, width);
+                    bulges.rows(simd, h, ld, at + ROWS..width, width);
+                    bulges.columns(simd, h, ld, 0..at);
+                    bulges.columns(simd, factor, width, filled(at + TOGETHER - 1));
+                    k += TOGETHER;
                 } else {
-                    v[..length].copy_from_slice(&h[k + (k - 1) * n..][..length]);
+                    let length = (stop - k).min(3);
+                    let bulge = step(h, ld, at, column, length, 0..width, width);
+                    bulge.columns(factor, width, filled(at), length);
+                    k += 1;
                 }
-                let [head, tail @ ..] = &mut v;
-                let reflector = reflector::<pulp::Scalar, T>(*head, &mut tail[..length - 1]);
-                if k > start {
-                    let column = &mut h[k + (k - 1) * n..][..length];
-                    column.fill(T::ZERO);
-                    column[0] = T::from_real(reflector.beta);
-                }
-                let bulge = Bulge { k, tau: reflector.tau, v: v[1], w: v[2] };
-                bulge.rows(&mut h[..high * n], n, length);
-                bulge.columns(h, n, low..(k + 4).min(stop), length);
-                let bulge = Bulge { k: k - low, ..bulge };
-                bulge.columns(factor, width, 0..width, length);
             }
             *row = limit.max(*row);
             // Columns k to k + 2 of a bulge end above what the one ahead fills: three rows apart.
@@ -331,48 +358,101 @@ impl<T: Scalar> WithSimd for Chase<'_, T> {
     }
 }
 
+/// What products with a window's factor pass through: buffers for as many threads as have been at work.
+#[derive(Debug)]
+pub(crate) struct Room<T>(Mutex<Vec<Vec<T>>>);
+
+impl<T> Default for Room<T> {
+    fn default() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+}
+
+/// A buffer, which goes back when it is dropped.
+struct Buffer<'a, T> {
+    room: &'a Room<T>,
+    buffer: Vec<T>,
+}
+
+impl<T> Room<T> {
+    fn buffers(&self) -> MutexGuard<'_, Vec<Vec<T>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Buffer<'_, T> {
+        Buffer { room: self, buffer: self.buffers().pop().unwrap_or_default() }
+    }
+}
+
+impl<T> Drop for Buffer<'_, T> {
+    fn drop(&mut self) {
+        self.room.buffers().push(std::mem::take(&mut self.buffer));
+    }
+}
+
 impl<T: Scalar> Iteration<'_, T> {
     /// What a factor F of a diagonal window does outside of it: Fᴴ times the rows to its right, the
-    /// columns above it times F, and Q's columns times F. `work` has n elements per column of F.
+    /// columns above it times F, and Q's columns times F.
     pub(crate) fn multiply(
         &mut self,
         window: Range<usize>,
         active: Range<usize>,
         factor: MatRef<'_, T>,
-        work: &mut [T],
+        room: &Room<T>,
+        threads: &dyn Threads,
     ) {
         let (right, top) = (self.right(active.end), self.top(active.start));
         let (n, width) = (self.n, window.len());
-        let (f, adjoint) = ((factor, Conj::No), (factor.transpose(), Conj::Yes));
-        if window.end < right {
-            let (h, columns) = (&mut self.h[window.end * n..right * n], right - window.end);
-            let used = MatRef::from_column_major_slice(&*h, n, columns);
-            let used = (used.subrows(window.start, width), Conj::No);
-            let work = &mut work[..width * columns];
-            let product = MatMut::from_column_major_slice_mut(work, width, columns);
-            T::product(product, Accum::Replace, adjoint, used, T::ONE);
-            for (to, from) in h.chunks_exact_mut(n).zip(work.chunks_exact(width)) {
-                to[window.clone()].copy_from_slice(from);
-            }
+        let (columns, others) = self.h.split_at_mut(window.end * n);
+        let of = |columns, rows| MatMut::from_column_major_slice_mut(columns, rows, width);
+        let mut blocks = Vec::new();
+        if let Some(count) = right.checked_sub(window.end) {
+            let others = &mut others[..count * n];
+            let rows = MatMut::from_column_major_slice_mut(others, n, count);
+            let rows = rows.subrows_mut(window.start, width);
+            blocks.extend(strips(rows, STRIP).into_iter().map(|strip| (Side::Left, strip)));
         }
-        let mut times = |a: &mut [T], rows: usize, used: Range<usize>| {
-            let height = used.len();
-            if height == 0 {
-                return;
-            }
-            let a = &mut a[window.start * rows..window.end * rows];
-            let columns = MatRef::from_column_major_slice(&*a, rows, width);
-            let columns = (columns.subrows(used.start, height), Conj::No);
-            let work = &mut work[..height * width];
-            let product = MatMut::from_column_major_slice_mut(work, height, width);
-            T::product(product, Accum::Replace, columns, f, T::ONE);
-            for (to, from) in a.chunks_exact_mut(rows).zip(work.chunks_exact(height)) {
-                to[used.clone()].copy_from_slice(from);
-            }
-        };
-        times(self.h, n, top..window.start);
-        if let Some(q) = &mut self.q {
-            times(q, self.rows, 0..self.rows);
+        let above = of(&mut columns[window.start * n..], n).subrows_mut(top, window.start - top);
+        let q =
+            self.q.as_deref_mut().map(|q| &mut q[window.start * self.rows..][..width * self.rows]);
+        for block in [Some(above), q.map(|q| of(q, self.rows))].into_iter().flatten() {
+            let strips = strips(block.transpose_mut(), STRIP).into_iter();
+            blocks.extend(strips.map(|strip| (Side::Right, strip)));
         }
+        // Large products do six times what `nanoseconds` reckons with.
+        let time = nanoseconds::<T>(width * width * STRIP) / 6;
+        let shared = chunks(blocks.len(), time, threads.count()) > 1;
+        let threads: &dyn Threads = if shared { threads } else { &Serial };
+        run_each(
+            threads,
+            blocks.len(),
+            || room.take(),
+            |buffer, block| {
+                let (side, block) = &blocks[block];
+                let mut block = block.lock().unwrap_or_else(PoisonError::into_inner);
+                multiply(factor, *side, block.as_mut(), &mut buffer.buffer);
+            },
+        );
     }
+}
+
+/// Fᴴ times a block; or F times it from the right, of which the transpose is given.
+fn multiply<T: Scalar>(
+    factor: MatRef<'_, T>,
+    side: Side,
+    block: MatMut<'_, T>,
+    buffer: &mut Vec<T>,
+) {
+    let mut block = if side == Side::Left { block } else { block.transpose_mut() };
+    let (rows, columns) = (block.nrows(), block.ncols());
+    buffer.resize(buffer.len().max(rows * columns), T::ZERO);
+    let buffer = &mut buffer[..rows * columns];
+    let product = MatMut::from_column_major_slice_mut(&mut *buffer, rows, columns);
+    let used = (block.as_ref(), Conj::No);
+    let (lhs, rhs) = match side {
+        Side::Left => ((factor.transpose(), Conj::Yes), used),
+        Side::Right => (used, (factor, Conj::No)),
+    };
+    T::product(product, Accum::Replace, lhs, rhs, T::ONE);
+    copy(block.as_mut(), buffer, false, Arch::new());
 }

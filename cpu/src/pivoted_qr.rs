@@ -5,16 +5,17 @@
 //! Bujanović, "On the failure of rank-revealing QR factorization software" (ACM TOMS 35, 2008;
 //! LAPACK Working Note 176).
 
-use lapax_core::{ItemsInOut, ItemsMut, Scalar as _, for_each, index_fits_i32};
+use lapax_core::{ItemsInOut, ItemsMut, for_each, for_each_large, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::columns::reflect_columns;
 use crate::householder::{BlockScratch, Factor, Reflector, norm, reflector};
-use crate::pivoted_panel::factor_panel;
-use crate::qr::{Panel, TINY, WIDTH, factor, one_by_one};
+use crate::pivoted_panel::{F_ROW, Panel, factor_panel};
+use crate::qr::{self, TINY, WIDTH, factor, one_by_one};
 use crate::reflectors::{Reflectors, multiply};
 use crate::scalar::nanoseconds;
+use crate::tiled_pivoted_qr::{TILED_ORDER, factor_pivoted_tiled};
 use crate::{Error, InOut, Scalar, Side, Threads};
 
 /// The smaller dimension up to which columns are updated one by one. Blocks halve what is read and
@@ -54,6 +55,12 @@ pub fn geqp3<T: Scalar>(
     }
     let products = m.saturating_mul(n).saturating_mul(2 * k.max(1));
     let arch = Arch::new();
+    if k >= TILED_ORDER {
+        for_each_large(batch, operands, threads, |(a, jpvt, tau), threads| {
+            factor_pivoted_tiled(a, m, jpvt, tau, threads, arch);
+        });
+        return Ok(());
+    }
     let scratch = || Scratch::new(m, n);
     for_each(
         batch,
@@ -61,36 +68,34 @@ pub fn geqp3<T: Scalar>(
         nanoseconds::<T>(products),
         threads,
         scratch,
-        |scratch, (a, jpvt, tau)| {
-            let fixed = move_fixed(a, m, jpvt);
-            if k > 0 {
-                factor_pivoted(a, m, fixed.min(k), jpvt, tau, scratch, arch);
-            }
-        },
+        |scratch, (a, jpvt, tau)| factor_pivoted(a, m, jpvt, tau, scratch, arch),
     );
     Ok(())
 }
 
 /// What a factorisation reuses.
-struct Scratch<T: Scalar> {
+pub(crate) struct Scratch<T: Scalar> {
     norms: Vec<Norm<T::Real>>,
     blocks: BlockScratch<T>,
-    /// F of a panel, and a row.
-    panel: Vec<T>,
+    panel: Panel<T>,
+    /// F of a panel.
+    f: Vec<T>,
 }
 
 impl<T: Scalar> Scratch<T> {
     /// For m × n matrices.
-    fn new(m: usize, n: usize) -> Self {
+    pub(crate) fn new(m: usize, n: usize) -> Self {
         let blocks = if one_by_one(m, n) {
             BlockScratch::new(0, 0, 0)
         } else {
             BlockScratch::new(m, WIDTH, n.max(WIDTH))
         };
+        let (rows, columns) = if m.min(n) > SMALL { (m, n) } else { (0, 0) };
         Self {
-            norms: vec![Norm { now: T::Real::ZERO, computed: T::Real::ZERO }; n],
+            norms: vec![Norm::ZERO; n],
             blocks,
-            panel: vec![T::ZERO; if m.min(n) > SMALL { n * (WIDTH + 1) } else { 0 }],
+            panel: Panel::new(rows),
+            f: vec![T::ZERO; columns * F_ROW],
         }
     }
 }
@@ -105,7 +110,7 @@ pub(crate) struct Norm<R> {
 }
 
 /// Moves the fixed columns to the front, sets `jpvt` accordingly, and returns their number.
-fn move_fixed<T>(a: &mut [T], m: usize, jpvt: &mut [i32]) -> usize {
+pub(crate) fn move_fixed<T>(a: &mut [T], m: usize, jpvt: &mut [i32]) -> usize {
     let mut fixed = 0;
     for (j, number) in (0..jpvt.len()).zip(1..) {
         let is_fixed = jpvt[j] != 0;
@@ -128,96 +133,108 @@ fn swap_columns<T>(a: &mut [T], m: usize, i: usize, j: usize) {
     }
 }
 
-/// Factors the first `fixed` columns as they are, and the others by pivoting among them.
-fn factor_pivoted<T: Scalar>(
+/// Factors the fixed columns as they are, and the others by pivoting among them.
+pub(crate) fn factor_pivoted<T: Scalar>(
     a: &mut [T],
     m: usize,
-    fixed: usize,
     jpvt: &mut [i32],
     tau: &mut [T],
     scratch: &mut Scratch<T>,
     arch: Arch,
 ) {
-    let n = jpvt.len();
-    let (left, right) = a.split_at_mut(fixed * m);
-    let (left_tau, right_tau) = tau.split_at_mut(fixed);
+    let fixed = move_fixed(a, m, jpvt).min(tau.len());
+    if tau.is_empty() {
+        return;
+    }
+    let Scratch { norms, blocks, panel, f } = scratch;
+    let all = Free { a, m, row: 0, jpvt, norms, tau };
+    let (left, tau, free) = all.split(fixed);
     if fixed > 0 {
-        factor(Panel { a: &mut *left, lda: m, row: 0 }, left_tau, &mut scratch.blocks, arch);
-        let q = Reflectors { a: left, r: m, tau: left_tau, factor: Factor::Adjoint };
-        multiply(Side::Left, q, right, m, &mut scratch.blocks, &mut [], arch);
+        factor(qr::Panel { a: &mut *left, lda: m, row: 0 }, tau, blocks, arch);
+        let q = Reflectors { a: left, r: m, tau, factor: Factor::Adjoint };
+        multiply(Side::Left, q, free.a, m, blocks, &mut [], arch);
     }
-    let mut free = Free { a: right, m, row: fixed, jpvt: &mut jpvt[fixed..] };
-    let (mut tau, norms) = (right_tau, &mut scratch.norms[..n - fixed]);
-    arch.dispatch(Norms { free: &free, norms: &mut *norms });
-    let mut norms = norms;
-    while tau.len() > SMALL {
-        let done = factor_panel(&mut free, tau, norms, &mut scratch.panel, arch);
-        (free, tau, norms) = (free.skip(done), &mut tau[done..], &mut norms[done..]);
+    arch.dispatch(Norms { a: free.a, m, row: fixed, norms: free.norms });
+    factor_free(free, panel, f, arch);
+}
+
+/// Factors the free columns, whose norms are known. `f` holds [`F_ROW`] elements per column.
+pub(crate) fn factor_free<T: Scalar>(
+    mut free: Free<'_, T>,
+    panel: &mut Panel<T>,
+    f: &mut [T],
+    arch: Arch,
+) {
+    while free.tau.len() > SMALL {
+        factor_panel(&mut free, panel, f, arch);
+        (_, _, free) = free.split(WIDTH);
     }
-    let columns = FactorFree { free, tau, norms };
+    let m = free.m;
+    let columns = FactorFree(free);
     if m <= TINY { columns.with_simd(pulp::Scalar::new()) } else { arch.dispatch(columns) }
 }
 
-/// The free columns; rows before `row` are rows of R already.
-pub(crate) struct Free<'a, T> {
+/// The free columns, and the factors of their reflectors; rows before `row` are rows of R already.
+pub(crate) struct Free<'a, T: Scalar> {
     pub(crate) a: &'a mut [T],
     pub(crate) m: usize,
     pub(crate) row: usize,
     pub(crate) jpvt: &'a mut [i32],
+    pub(crate) norms: &'a mut [Norm<T::Real>],
+    pub(crate) tau: &'a mut [T],
 }
 
-impl<T> Free<'_, T> {
-    /// What is free once `count` columns are factored.
-    fn skip(self, count: usize) -> Self {
-        let Self { a, m, row, jpvt } = self;
-        Self { a: &mut a[count * m..], m, row: row + count, jpvt: &mut jpvt[count..] }
+impl<'a, T: Scalar> Free<'a, T> {
+    /// The first `count` columns and their factors, and what is free once these are factored.
+    pub(crate) fn split(self, count: usize) -> (&'a mut [T], &'a mut [T], Self) {
+        let Self { a, m, row, jpvt, norms, tau } = self;
+        let ((left, a), (left_tau, tau)) = (a.split_at_mut(count * m), tau.split_at_mut(count));
+        let (jpvt, norms) = (&mut jpvt[count..], &mut norms[count..]);
+        (left, left_tau, Self { a, m, row: row + count, jpvt, norms, tau })
     }
 
     /// Brings the column of largest norm to position j.
     #[inline(always)]
-    pub(crate) fn pivot<R: lapax_core::Real>(&mut self, j: usize, norms: &mut [Norm<R>]) -> usize {
-        let pivot = j + largest(&norms[j..]);
+    fn pivot(&mut self, j: usize) {
+        let pivot = j + largest(&self.norms[j..]);
         swap_columns(self.a, self.m, j, pivot);
         self.jpvt.swap(j, pivot);
-        norms[pivot] = norms[j];
-        pivot
+        self.norms[pivot] = self.norms[j];
     }
 }
 
-/// Computes the norms of all free columns.
-struct Norms<'a, 'b, T: Scalar> {
-    free: &'a Free<'b, T>,
-    norms: &'a mut [Norm<T::Real>],
+/// Computes the norms of columns from row `row` on.
+pub(crate) struct Norms<'a, T: Scalar> {
+    pub(crate) a: &'a [T],
+    pub(crate) m: usize,
+    pub(crate) row: usize,
+    pub(crate) norms: &'a mut [Norm<T::Real>],
 }
 
-impl<T: Scalar> WithSimd for Norms<'_, '_, T> {
+impl<T: Scalar> WithSimd for Norms<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Free { a, m, row, .. } = self.free;
-        for (norm, column) in self.norms.iter_mut().zip(a.chunks_exact(*m)) {
-            *norm = Norm::of::<S, T>(&column[*row..]);
+        let Self { a, m, row, norms } = self;
+        for (norm, column) in norms.iter_mut().zip(a.chunks_exact(m)) {
+            *norm = Norm::of::<S, T>(&column[row..]);
         }
     }
 }
 
 /// Reflectors one by one, each applied to all columns that are left.
-struct FactorFree<'a, T: Scalar> {
-    free: Free<'a, T>,
-    tau: &'a mut [T],
-    norms: &'a mut [Norm<T::Real>],
-}
+struct FactorFree<'a, T: Scalar>(Free<'a, T>);
 
 impl<T: Scalar> WithSimd for FactorFree<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { mut free, tau, norms } = self;
-        for (j, tau) in tau.iter_mut().enumerate() {
-            free.pivot(j, norms);
-            let Free { a, m, row, .. } = &mut free;
+        let Self(mut free) = self;
+        for (j, tau) in std::mem::take(&mut free.tau).iter_mut().enumerate() {
+            free.pivot(j);
+            let Free { a, m, row, norms, .. } = &mut free;
             let (m, row) = (*m, *row + j);
             let (left, right) = a.split_at_mut((j + 1) * m);
             let Some((head, tail)) = left[j * m + row..].split_first_mut() else { return };
@@ -233,13 +250,12 @@ impl<T: Scalar> WithSimd for FactorFree<'_, T> {
     }
 }
 
-/// The index of the first norm that is largest; NaN is larger than any number.
+/// The index of the first norm that is largest.
 #[inline(always)]
-fn largest<R: lapax_core::Real>(norms: &[Norm<R>]) -> usize {
+pub(crate) fn largest<R: lapax_core::Real>(norms: &[Norm<R>]) -> usize {
     let mut first = 0;
     for (i, norm) in norms.iter().enumerate() {
-        let best = norms[first].now;
-        if norm.now > best || (norm.now.is_nan() && !best.is_nan()) {
+        if norm.exceeds(&norms[first]) {
             first = i;
         }
     }
@@ -247,23 +263,19 @@ fn largest<R: lapax_core::Real>(norms: &[Norm<R>]) -> usize {
 }
 
 impl<R: lapax_core::Real> Norm<R> {
+    pub(crate) const ZERO: Self = Self { now: R::ZERO, computed: R::ZERO };
+
+    /// Whether the norm is larger than another; NaN is larger than any number.
+    #[inline(always)]
+    pub(crate) fn exceeds(&self, other: &Self) -> bool {
+        self.now > other.now || (self.now.is_nan() && !other.now.is_nan())
+    }
+
     /// A column's norm, computed.
     #[inline(always)]
     pub(crate) fn of<S: Simd, T: Scalar<Real = R>>(column: &[T]) -> Self {
         let now = norm::<S, T>(column);
         Self { now, computed: now }
-    }
-
-    /// Marks a norm that is to be computed again.
-    #[inline(always)]
-    pub(crate) fn spoil(&mut self) {
-        self.computed = -R::ONE;
-    }
-
-    /// Whether the norm is so marked.
-    #[inline(always)]
-    pub(crate) fn is_spoilt(&self) -> bool {
-        self.computed < R::ZERO
     }
 
     /// The norm without an element of this modulus; false where rounding may have spoilt it.

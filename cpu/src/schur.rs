@@ -395,7 +395,7 @@ pub(crate) fn schur_form<T: Scalar>(
         column[(j + 2).min(n)..].fill(T::ZERO);
     }
     let mut iteration = Iteration { h: a, n, q: z, rows: n, schur };
-    multishift::run(&mut iteration, active, multishift, arch)
+    multishift::run(&mut iteration, active, multishift, threads, arch)
 }
 
 /// The eigenvalues of a matrix in Schur form; `wi` is empty for a complex one.

@@ -9,7 +9,8 @@ use std::ops::Range;
 use lapax_core::{Real as _, Scalar as _};
 
 use crate::Scalar;
-use crate::francis::{Bulge, Iteration};
+use crate::bulge::Bulge;
+use crate::francis::Iteration;
 use crate::householder::reflector;
 use crate::standard::square_root;
 

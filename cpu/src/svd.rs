@@ -343,7 +343,7 @@ impl Call {
         (transposed, scratch): &mut (Vec<T>, Scratch<T>),
     ) -> i32 {
         let Self { method, job, m, n, arch } = self;
-        let Some(largest) = largest_part(&*a) else {
+        let Some(largest) = largest_part([&*a]) else {
             let nan = T::Real::from_f64(f64::NAN);
             s.fill(nan);
             for x in [a, u, vt] {

@@ -14,6 +14,8 @@ pub fn trials() -> Vec<Trial> {
     [
         crate::bidiagonal_qr::tests::TRIALS,
         crate::bidiagonal_svd::tests::TRIALS,
+        crate::bulge::tests::TRIALS,
+        crate::claims::tests::TRIALS,
         crate::columns::tests::TRIALS,
         crate::eig::tests::TRIALS,
         crate::eigh::tests::TRIALS,

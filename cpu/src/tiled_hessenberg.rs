@@ -10,7 +10,7 @@ use faer::{Accum, Conj, MatMut, MatRef};
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::columns::add_product;
-use crate::hessenberg::{Aggregate, PANEL, Scratch, part, part_mut, reduce_rest};
+use crate::hessenberg::{Aggregate, Overlaps, PANEL, Scratch, part, part_mut, reduce_rest};
 use crate::householder::{Block, Factor};
 use crate::shared_reduction::{self, GROUPS, LEFT, Panels, Reduction, group_columns, groups};
 use crate::{Scalar, Threads};
@@ -40,7 +40,7 @@ pub(crate) fn reduce_tiled<T: Scalar>(
             start,
             end,
             strips: a[start * n..].chunks_mut(n * STRIP).map(RwLock::new).collect(),
-            sums: (0..GROUPS).map(|_| Mutex::new(vec![T::ZERO; n * PANEL])).collect(),
+            sums: (0..GROUPS).map(|_| Mutex::new(Sums::new(n))).collect(),
             columns: RwLock::new(Columns::new(n, tau)),
             arch,
         };
@@ -75,6 +75,18 @@ impl<'a, T: Scalar> Columns<'a, T> {
     }
 }
 
+/// What a group of columns adds to A·v, and its rows of V to Vᴴ·v; after a panel, to A·V.
+struct Sums<T> {
+    product: Vec<T>,
+    overlaps: [T; PANEL],
+}
+
+impl<T: Scalar> Sums<T> {
+    fn new(n: usize) -> Self {
+        Self { product: vec![T::ZERO; n * PANEL], overlaps: [T::ZERO; PANEL] }
+    }
+}
+
 struct Job<'a, T> {
     n: usize,
     /// The active rows and columns; strips begin with the first.
@@ -82,7 +94,7 @@ struct Job<'a, T> {
     end: usize,
     strips: Vec<RwLock<&'a mut [T]>>,
     /// The sums of each group of columns.
-    sums: Vec<Mutex<Vec<T>>>,
+    sums: Vec<Mutex<Sums<T>>>,
     columns: RwLock<Columns<'a, T>>,
     arch: Arch,
 }
@@ -122,7 +134,7 @@ impl<'a, T: Scalar> Job<'a, T> {
         self.strips[strip].write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn sums(&self, group: usize) -> MutexGuard<'_, Vec<T>> {
+    fn sums(&self, group: usize) -> MutexGuard<'_, Sums<T>> {
         self.sums[group].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -156,22 +168,27 @@ impl<T: Scalar> Reduction for Job<'_, T> {
             t.fill(T::ZERO);
         }
         let mut aggregate = Aggregate { rows, v, y, t, sums };
+        let strip = panel * PANEL / STRIP;
+        let at = (first + column - self.strip_columns(strip).start) * self.n;
+        let mut a = self.write_strip(strip);
+        let mut x = (column < PANEL).then(|| &mut a[at + first + 1..at + self.end]);
         if let Some(j) = column.checked_sub(1) {
             let y = &mut aggregate.y[j * rows..(j + 1) * rows];
             y.fill(T::ZERO);
+            let mut overlaps = [T::ZERO; PANEL];
             for group in 0..groups(rows - j) {
-                for (y, &sum) in y.iter_mut().zip(&self.sums(group)[..rows]) {
+                let sums = self.sums(group);
+                for (y, &sum) in y.iter_mut().zip(&sums.product[..rows]) {
                     *y += sum;
+                }
+                for (overlap, &sum) in overlaps[..j].iter_mut().zip(&sums.overlaps) {
+                    *overlap += sum;
                 }
             }
             y.iter_mut().for_each(|y| *y *= tau[j]);
-            aggregate.complete(j, tau[j]);
+            aggregate.complete(j, tau[j], &overlaps, x.as_deref_mut(), self.arch);
         }
-        if column < PANEL {
-            let strip = panel * PANEL / STRIP;
-            let at = (first + column - self.strip_columns(strip).start) * self.n;
-            let mut a = self.write_strip(strip);
-            let x = &mut a[at + first + 1..at + self.end];
+        if let Some(x) = x {
             aggregate.reflect(column, x, &mut tau[column], self.arch);
         }
     }
@@ -185,7 +202,7 @@ impl<T: Scalar> Reduction for Job<'_, T> {
         let columns = self.read();
         let v = MatRef::from_column_major_slice(&columns.v[..rows * PANEL], rows, PANEL);
         let mut sums = self.sums(group);
-        let sums = &mut sums[..(first + 1) * PANEL];
+        let sums = &mut sums.product[..(first + 1) * PANEL];
         sums.fill(T::ZERO);
         self.each_part(group_columns(first + 1..self.end, group), |cols, a| {
             let a = part(a, self.n, 0..first + 1, 0..cols.len());
@@ -200,9 +217,9 @@ impl<T: Scalar> Reduction for Job<'_, T> {
         let mut columns = self.write();
         let Columns { t, above, .. } = &mut *columns;
         let mut total = self.sums(0);
-        let total = &mut total[..(first + 1) * PANEL];
+        let total = &mut total.product[..(first + 1) * PANEL];
         for group in 1..groups(rows) {
-            for (total, &sum) in total.iter_mut().zip(self.sums(group).iter()) {
+            for (total, &sum) in total.iter_mut().zip(&self.sums(group).product) {
                 *total += sum;
             }
         }
@@ -262,11 +279,15 @@ impl<T: Scalar> WithSimd for Product<'_, '_, T> {
         let columns = job.read();
         let v = &columns.v[column * rows..(column + 1) * rows];
         let mut sums = job.sums(group);
-        let sums = &mut sums[..rows];
-        sums.fill(T::ZERO);
-        job.each_part(group_columns(first + column + 1..job.end, group), |cols, a| {
+        let Sums { product, overlaps } = &mut *sums;
+        let product = &mut product[..rows];
+        product.fill(T::ZERO);
+        let group = group_columns(first + column + 1..job.end, group);
+        let of = group.start - first - 1..group.end - first - 1;
+        Overlaps { v: &columns.v, rows, j: column, of, overlaps }.with_simd(simd);
+        job.each_part(group, |cols, a| {
             let v = &v[cols.start - first - 1..cols.end - first - 1];
-            add_product(simd, sums, a, job.n, first + 1, v);
+            add_product(simd, product, a, job.n, first + 1, v);
         });
     }
 }

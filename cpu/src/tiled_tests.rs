@@ -16,11 +16,12 @@ use crate::lanes::tests::{close, random};
 use crate::reflectors::Reflectors;
 use crate::tiled_bidiagonal::bidiagonalize_tiled;
 use crate::tiled_hessenberg::reduce_tiled;
+use crate::tiled_pivoted_qr::factor_pivoted_tiled;
 use crate::tiled_tridiagonal::tridiagonalize_tiled;
 use crate::triangular::{COPIED_ORDER, trsm};
 use crate::{
-    Diag, Real, Scalar, Uplo, cholesky, hessenberg, lu, reflectors, tiled_cholesky, tiled_lu,
-    tiled_qr, tridiagonalize,
+    Diag, Real, Scalar, Uplo, cholesky, hessenberg, lu, pivoted_qr, reflectors, tiled_cholesky,
+    tiled_lu, tiled_qr, tridiagonalize,
 };
 
 for_each_scalar!(
@@ -33,6 +34,8 @@ for_each_scalar!(
     tridiagonal,
     bidiagonal,
     hessenberg_form,
+    pivoted,
+    nan_column,
 );
 
 /// The same result for each number of threads.
@@ -426,5 +429,135 @@ fn hessenberg_form<T: Scalar>() {
             (0..n * n).map(|p| if p % n > p / n + 1 { T::ZERO } else { x[p] }).collect();
         apply_both_sides(&mut product, &x, &tau);
         close(&product, &a, 100 * n, &what);
+    }
+}
+
+/// Numbers that are equal where their bits are.
+#[derive(Debug)]
+struct Bits<T>(Vec<T>);
+
+impl<T: Scalar> PartialEq for Bits<T> {
+    fn eq(&self, other: &Self) -> bool {
+        bytemuck::cast_slice::<T, u8>(&self.0) == bytemuck::cast_slice::<T, u8>(&other.0)
+    }
+}
+
+/// The factors, `jpvt` and `tau` on any number of threads.
+fn factor_pivoted<T: Scalar>(
+    what: &str,
+    m: usize,
+    (a, fixed): (&[T], &[i32]),
+) -> (Vec<T>, Vec<i32>, Vec<T>) {
+    let (Bits(x), jpvt, Bits(tau)) = on_threads(what, |threads| {
+        let (mut x, mut jpvt) = (a.to_vec(), fixed.to_vec());
+        let mut tau = vec![T::ZERO; m.min(jpvt.len())];
+        factor_pivoted_tiled(&mut x, m, &mut jpvt, &mut tau, threads, Arch::new());
+        (Bits(x), jpvt, Bits(tau))
+    });
+    (x, jpvt, tau)
+}
+
+/// A random matrix; others, whose norms lose their digits together after some reflectors, at a distance of
+/// some, and not at all because they are zero.
+fn to_pivot<T: Scalar>(m: usize, n: usize) -> [(&'static str, Vec<T>); 5] {
+    const RANK: usize = 40;
+    let a = random::<T>(m * n);
+    let factors = random::<T>((m + n) * RANK);
+    let (left, right) = factors.split_at(m * RANK);
+    let of_rank = |p: usize| {
+        let terms = (0..RANK).map(|k| left[p % m + k * m] * right[k + p / m * RANK]);
+        terms.fold(T::ZERO, |sum, x| sum + x)
+    };
+    let of_rank: Vec<T> = (0..m * n).map(of_rank).collect();
+    let noise = T::Real::from_f64(T::Real::EPSILON.to_f64().cbrt());
+    let noisy = of_rank.iter().zip(&a).map(|(&x, a)| x + a.scale(noise)).collect();
+    let power = |p: usize| T::Real::from_f64(0.8_f64.powf((p % m) as f64));
+    let graded = a.iter().enumerate().map(|(p, a)| a.scale(power(p))).collect();
+    [
+        ("random", a),
+        ("of low rank", of_rank),
+        ("nearly of low rank", noisy),
+        ("graded", graded),
+        ("zero", vec![T::ZERO; m * n]),
+    ]
+}
+
+/// No panel for several threads, one, and some; no fixed columns, some, and those alone.
+fn pivoted<T: Scalar>() {
+    for (m, n) in [(5, 1), (90, 95), (96, 96), (130, 300), (300, 130), (230, 230)] {
+        for (kind, a) in to_pivot::<T>(m, n) {
+            for fixed in [[0, 0, 0], [-3, 0, 0], [1, 1, 1]] {
+                let what = format!("{m}x{n}, {kind}, fixed {fixed:?}");
+                let fixed: Vec<i32> = fixed.into_iter().cycle().take(n).collect();
+                let (x, jpvt, tau) = factor_pivoted(&what, m, (&a, &fixed));
+                are_pivoted_factors(&what, m, (&a, &fixed), (&x, &jpvt, &tau));
+                if kind == "random" {
+                    are_those_without_strips(&what, m, (&a, &fixed), (&x, &jpvt, &tau));
+                }
+            }
+        }
+    }
+}
+
+/// One thread without strips has the same permutation, and nearly the same factors.
+fn are_those_without_strips<T: Scalar>(
+    what: &str,
+    m: usize,
+    (a, fixed): (&[T], &[i32]),
+    (x, jpvt, tau): (&[T], &[i32], &[T]),
+) {
+    let n = fixed.len();
+    let (mut y, mut numbers, mut factors) = (a.to_vec(), fixed.to_vec(), tau.to_vec());
+    let scratch = &mut pivoted_qr::Scratch::new(m, n);
+    pivoted_qr::factor_pivoted(&mut y, m, &mut numbers, &mut factors, scratch, Arch::new());
+    assert_eq!(jpvt, numbers, "{what}");
+    close(x, &y, 100 * m.max(n), what);
+    close(tau, &factors, 100 * m.max(n), what);
+}
+
+/// Fixed columns come first, A·P = Q·R, and no column that is left has a larger norm than the next one.
+fn are_pivoted_factors<T: Scalar>(
+    what: &str,
+    m: usize,
+    (a, fixed): (&[T], &[i32]),
+    (x, jpvt, tau): (&[T], &[i32], &[T]),
+) {
+    let (n, k) = (fixed.len(), tau.len());
+    let columns = jpvt.iter().map(|&number| usize::try_from(number - 1).unwrap());
+    let first: Vec<usize> = (0..n).filter(|&j| fixed[j] != 0).collect();
+    let mut sorted: Vec<usize> = columns.clone().collect();
+    sorted.sort_unstable();
+    assert!(sorted.into_iter().eq(0..n), "{what}: {jpvt:?} is no permutation");
+    assert!(columns.clone().take(first.len()).eq(first.iter().copied()), "{what}: {jpvt:?}");
+
+    let permuted: Vec<T> = columns.flat_map(|j| &a[j * m..(j + 1) * m]).copied().collect();
+    let mut product: Vec<T> =
+        (0..m * n).map(|p| if p % m > p / m { T::ZERO } else { x[p] }).collect();
+    let q = Reflectors { a: &x[..m * k], r: m, tau, factor: Factor::Q };
+    let mut scratch = crate::householder::BlockScratch::new(m, 32, n);
+    let sums = &mut vec![T::ZERO; m];
+    reflectors::multiply(Side::Left, q, &mut product, m, &mut scratch, sums, Arch::new());
+    close(&product, &permuted, m.max(n), what);
+
+    // √ε is what downdated norms may be wrong by.
+    let limit = 1.0 + 30.0 * T::Real::EPSILON.to_f64().sqrt();
+    let at = |i: usize, j: usize| x[i + j * m].abs().to_f64();
+    for j in first.len()..n {
+        let mut norm: f64 = 0.0;
+        for i in (first.len()..k.min(j + 1)).rev() {
+            norm = norm.hypot(at(i, j));
+            assert!(norm <= limit * at(i, i), "{what}: {norm:e} in column {j} from row {i} on");
+        }
+    }
+}
+
+/// A column that holds NaN comes before all others.
+fn nan_column<T: Scalar>() {
+    for (m, n) in [(130, 170), (200, 200)] {
+        let mut a = random::<T>(m * n);
+        a[(n - 1) * m + m / 2] = crate::scalar::nan();
+        let (_, jpvt, tau) = factor_pivoted(&format!("{m}x{n}"), m, (&a, &vec![0; n]));
+        assert_eq!(usize::try_from(jpvt[0]), Ok(n));
+        assert!(tau[0].is_nan());
     }
 }

@@ -3,14 +3,15 @@
 //! The algorithm is that of `tridiagonalize`, on strips of as many columns as a panel has; the sums of groups of
 //! columns are added in their order.
 
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::columns::{TOGETHER, add_hermitian_product};
 use crate::shared_reduction::{self, GROUPS, LEFT, Panels, Reduction, groups};
 use crate::tridiagonalize::{
-    PANEL, PRODUCT_ORDER, Scratch, complete_product, reduce_column, tridiagonalize,
+    PANEL, PRODUCT_ORDER, Scratch, complete_product, overlaps, reduce_column, tridiagonalize,
     tridiagonalize_rest, update_columns,
 };
 use crate::{Scalar, Threads};
@@ -37,7 +38,7 @@ pub(crate) fn tridiagonalize_tiled<T: Scalar>(
     let job = Job {
         n,
         strips: a.chunks_mut(n * PANEL).map(RwLock::new).collect(),
-        sums: (0..GROUPS).map(|_| Mutex::new(vec![T::ZERO; n])).collect(),
+        sums: (0..GROUPS).map(|_| Mutex::new(Sums::new(n))).collect(),
         columns: RwLock::new(Columns { d, e, tau, w: vec![T::ZERO; n * PANEL] }),
         arch,
     };
@@ -74,15 +75,37 @@ struct Columns<'a, T: Scalar> {
 struct Job<'a, T: Scalar> {
     n: usize,
     strips: Vec<RwLock<&'a mut [T]>>,
-    /// The sums of each group of columns.
-    sums: Vec<Mutex<Vec<T>>>,
+    sums: Vec<Mutex<Sums<T>>>,
     columns: RwLock<Columns<'a, T>>,
     arch: Arch,
+}
+
+/// What a group of columns adds to A·v, and its rows of V and W to Vᴴ·v and Wᴴ·v.
+struct Sums<T> {
+    product: Vec<T>,
+    overlaps: [[T; PANEL]; 2],
+}
+
+impl<T: Scalar> Sums<T> {
+    fn new(n: usize) -> Self {
+        Self { product: vec![T::ZERO; n], overlaps: [[T::ZERO; PANEL]; 2] }
+    }
+}
+
+impl<T: Scalar> Job<'_, T> {
+    fn sums(&self, group: usize) -> MutexGuard<'_, Sums<T>> {
+        self.sums[group].lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<T: Scalar> Reduction for Job<'_, T> {
     const PANEL: usize = PANEL;
     const STRIP: usize = PANEL;
+
+    fn group_columns(order: usize, first: usize, group: usize) -> Range<usize> {
+        let rest = order - first;
+        first + group_start(rest, group)..first + group_start(rest, group + 1)
+    }
 
     fn column(&self, panel: usize, column: usize) {
         self.arch.dispatch(Column { job: self, panel, column });
@@ -123,13 +146,23 @@ impl<T: Scalar> WithSimd for Column<'_, '_, T> {
             let w = &mut w[row..n];
             w.fill(T::ZERO);
             for group in 0..groups(w.len()) {
-                let sums = job.sums[group].lock().unwrap_or_else(PoisonError::into_inner);
                 let start = group_start(w.len(), group);
-                for (w, &sum) in w[start..].iter_mut().zip(&sums[start..]) {
+                for (w, &sum) in w[start..].iter_mut().zip(&job.sums(group).product[start..]) {
                     *w += sum;
                 }
             }
-            complete_product(simd, &strip[..column * n], known, row, tau[row - 1], w);
+            let mut factors = [[T::ZERO; PANEL]; 2];
+            for group in 0..groups(w.len()) {
+                let sums = job.sums(group);
+                for (factors, sums) in factors.iter_mut().zip(sums.overlaps.iter()) {
+                    for (factor, &sum) in factors.iter_mut().zip(sums) {
+                        *factor += sum;
+                    }
+                }
+            }
+            let (panel, next) = strip.split_at_mut(column * n);
+            let next = (column < PANEL).then(|| &mut next[row..n]);
+            complete_product(simd, panel, known, tau[row - 1], &factors, w, next);
         }
         if column < PANEL {
             reduce_column(simd, &mut strip[..(column + 1) * n], w, d, e, tau, row);
@@ -156,9 +189,10 @@ impl<T: Scalar> WithSimd for Product<'_, '_, T> {
         let v = &vectors[column * n + row..(column + 1) * n];
         let order = v.len();
         let (start, end) = (group_start(order, group), group_start(order, group + 1));
-        let mut sums = job.sums[group].lock().unwrap_or_else(PoisonError::into_inner);
-        let sums = &mut sums[..order];
-        sums[start..].fill(T::ZERO);
+        let mut sums = job.sums(group);
+        let Sums { product, overlaps: factors } = &mut *sums;
+        let product = &mut product[..order];
+        product[start..].fill(T::ZERO);
         // The group's columns, strip by strip.
         let mut at = start;
         while at < end {
@@ -168,8 +202,11 @@ impl<T: Scalar> WithSimd for Product<'_, '_, T> {
                 .then(|| job.strips[strip].read().unwrap_or_else(PoisonError::into_inner));
             let columns = other.as_ref().unwrap_or(&vectors);
             let columns = &columns[first * n..(first + count) * n];
-            add_hermitian_product(simd, columns, n, at, v, sums);
+            add_hermitian_product(simd, columns, n, at, v, product);
             at += count;
         }
+        let shared = job.columns.read().unwrap_or_else(PoisonError::into_inner);
+        let known = &shared.w[..column * n];
+        overlaps(simd, factors, &vectors, known, n, row + start, &v[start..end]);
     }
 }

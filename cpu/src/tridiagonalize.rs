@@ -7,17 +7,18 @@
 use std::ops::RangeInclusive;
 
 use faer::{Accum, Conj, MatMut, MatRef};
-use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each};
+use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, Serial, for_each, for_each_large};
 use lapax_cpu_macros::per_scalar;
 use pulp::{Arch, Simd, WithSimd};
 
-use crate::columns::{adjoint_product, hermitian_product, row_adjoint, sub_product};
+use crate::columns::{adjoint_product, hermitian_product, row_adjoint, sub_product, sub_products};
 use crate::householder::{Reflector, dot, reflector};
 use crate::lanes::{self, for_each_group};
 use crate::normal_range::{largest_part, power_near_reciprocal};
 use crate::scalar::{Short, is_single, nanoseconds, narrow, widen, zeros};
 use crate::simd::sub_scaled;
 use crate::small_tridiagonal;
+use crate::tiled_tridiagonal::{TILED_ORDER, tridiagonalize_tiled};
 use crate::{Error, InOut, Scalar, Threads, Uplo};
 
 /// The orders of matrices that are reduced in one pass for each column. On one core with AVX-512, f64,
@@ -69,7 +70,7 @@ pub fn sytrd<T: Scalar>(
     let double = is_single::<T>() && n <= DOUBLE_ORDER;
     if lanes::pay(batch, n, LANES_ORDER) {
         let single = |a: &mut [T], d: &mut [T::Real], e: &mut [T::Real], tau: &mut [T]| {
-            Whole::new(uplo, n).reduce(uplo, (a, d, e, tau), arch);
+            Whole::new(uplo, n).reduce(uplo, (a, d, e, tau), &Serial, arch);
         };
         let kernel = lanes::sytrd::Reduce { n, uplo, single };
         let work = nanoseconds::<T>(products);
@@ -96,6 +97,13 @@ pub fn sytrd<T: Scalar>(
         return Ok(());
     }
     let scratch = || Whole::new(uplo, n);
+    if n >= TILED_ORDER {
+        for_each_large(batch, operands, threads, |(a, d, e, tau, info), threads| {
+            info[0] = 0;
+            scratch().reduce(uplo, (a, d, e, tau), threads, arch);
+        });
+        return Ok(());
+    }
     for_each(
         batch,
         operands,
@@ -104,7 +112,7 @@ pub fn sytrd<T: Scalar>(
         scratch,
         |whole, (a, d, e, tau, info)| {
             info[0] = 0;
-            whole.reduce(uplo, (a, d, e, tau), arch);
+            whole.reduce(uplo, (a, d, e, tau), &Serial, arch);
         },
     );
     Ok(())
@@ -132,15 +140,21 @@ impl<T: Scalar> Whole<T> {
         Self { turned: vec![T::ZERO; turned * turned], scratch: Scratch::new(n) }
     }
 
-    fn reduce(&mut self, uplo: Uplo, (a, d, e, tau): Parts<'_, T>, arch: Arch) {
+    fn reduce(
+        &mut self,
+        uplo: Uplo,
+        (a, d, e, tau): Parts<'_, T>,
+        threads: &dyn Threads,
+        arch: Arch,
+    ) {
         let Self { turned, scratch } = self;
         let n = d.len();
         if uplo == Uplo::Lower {
-            return reduce(a, d, e, tau, scratch, arch);
+            return reduce((a, d, e, tau), scratch, threads, arch);
         }
         // End for end, an upper triangle is a lower one, and H(1)⋯H(n−1) is H(n−1)⋯H(1).
         copy_turned(triangle_ranges(n, Uplo::Upper), a, turned);
-        reduce(turned, d, e, tau, scratch, arch);
+        reduce((turned, d, e, tau), scratch, threads, arch);
         copy_turned(triangle_ranges(n, Uplo::Lower), turned, a);
         d.reverse();
         e.reverse();
@@ -173,7 +187,7 @@ impl<T: Scalar> Double<T> {
     fn reduce(&mut self, uplo: Uplo, (a, d, e, tau): Parts<'_, T>, arch: Arch) {
         widen(&mut self.a, a);
         let parts = (&mut self.a[..], &mut self.d[..], &mut self.e[..], &mut self.tau[..]);
-        self.whole.reduce(uplo, parts, arch);
+        self.whole.reduce(uplo, parts, &Serial, arch);
         for range in triangle_ranges(d.len(), uplo) {
             narrow(&mut a[range.clone()], &self.a[range]);
         }
@@ -183,22 +197,32 @@ impl<T: Scalar> Double<T> {
     }
 }
 
+/// A matrix whose largest element is off from one by no more than this factor stays as it is.
+const NEAR_ONE: f64 = 65536.0;
+
 /// Reduces a lower triangle that is first brought to where nothing overflows.
 fn reduce<T: Scalar>(
-    a: &mut [T],
-    d: &mut [T::Real],
-    e: &mut [T::Real],
-    tau: &mut [T],
+    (a, d, e, tau): Parts<'_, T>,
     scratch: &mut Scratch<T>,
+    threads: &dyn Threads,
     arch: Arch,
 ) {
     let n = d.len();
     let power =
         largest_part(triangle(a, n, Uplo::Lower)).map_or(T::Real::ONE, power_near_reciprocal);
-    for range in triangle_ranges(n, Uplo::Lower) {
-        a[range].iter_mut().for_each(|x| *x = x.scale(power));
+    let near_one = T::Real::from_f64(NEAR_ONE);
+    let power =
+        if power * near_one >= T::Real::ONE && power <= near_one { T::Real::ONE } else { power };
+    if power != T::Real::ONE {
+        for range in triangle_ranges(n, Uplo::Lower) {
+            a[range].iter_mut().for_each(|x| *x = x.scale(power));
+        }
     }
-    tridiagonalize(a, d, e, tau, scratch, arch);
+    if n >= TILED_ORDER {
+        tridiagonalize_tiled(a, d, e, tau, scratch, threads, arch);
+    } else {
+        tridiagonalize(a, d, e, tau, scratch, arch);
+    }
     d.iter_mut().chain(&mut *e).for_each(|x| *x = *x / power);
     for (j, &d) in d.iter().enumerate() {
         a[j * n + j] = T::from_real(d);
@@ -337,8 +361,8 @@ impl<T: Scalar> WithSimd for Panel<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { a, first, d, e, tau, w } = self;
-        let n = d.len();
-        for row in first + 1..=first + w.len() / n {
+        let (n, last) = (d.len(), first + w.len() / d.len());
+        for row in first + 1..=last {
             let (left, rest) = a.split_at_mut(row * n);
             let panel = &mut left[first * n..];
             reduce_column(simd, panel, w, d, e, tau, row - 1);
@@ -347,15 +371,20 @@ impl<T: Scalar> WithSimd for Panel<'_, T> {
             }
             let (known, w) = w.split_at_mut((row - 1 - first) * n);
             let w = &mut w[row..n];
+            let v = &panel[known.len() + row..];
             if tau[row - 1] != T::ZERO {
-                hermitian_product(simd, rest, n, &panel[known.len() + row..], w);
+                hermitian_product(simd, rest, n, v, w);
             }
-            complete_product(simd, panel, known, row, tau[row - 1], w);
+            let mut factors = [[T::ZERO; PANEL]; 2];
+            overlaps(simd, &mut factors, panel, known, n, row, v);
+            let next = (row < last).then(|| &mut rest[row..n]);
+            complete_product(simd, panel, known, tau[row - 1], &factors, w, next);
         }
     }
 }
 
-/// Brings column j, the last of a panel's so far, up to date, A − V·Wᴴ − W·Vᴴ, and finds its reflector.
+/// Brings column j, the last of a panel's so far, up to date, A − V·Wᴴ − W·Vᴴ, as to the last column of V and W,
+/// and finds its reflector.
 #[inline(always)]
 pub(crate) fn reduce_column<S: Simd, T: Scalar>(
     simd: S,
@@ -368,11 +397,10 @@ pub(crate) fn reduce_column<S: Simd, T: Scalar>(
 ) {
     let n = d.len();
     let (reflectors, column) = panel.split_at_mut(panel.len() - n);
-    let known = &w[..reflectors.len()];
-    let mut factors = [T::ZERO; PANEL];
-    for (x, y) in [(&*reflectors, known), (known, &*reflectors)] {
-        let row = row_adjoint(&mut factors[..known.len() / n], y, n, j);
-        sub_product(simd, &mut column[j..], x, n, j, row);
+    if let Some(last) = reflectors.len().checked_sub(n) {
+        let (v, w) = (&reflectors[last..], &w[last..reflectors.len()]);
+        sub_product(simd, &mut column[j..], v, n, j, &[w[j].conj()]);
+        sub_product(simd, &mut column[j..], w, n, j, &[v[j].conj()]);
     }
     d[j] = column[j].re();
     column[j] = T::from_real(d[j]);
@@ -381,30 +409,56 @@ pub(crate) fn reduce_column<S: Simd, T: Scalar>(
     (e[j], tau[j], *head) = (beta, factor, T::ONE);
 }
 
+/// Wᴴ·v and Vᴴ·v for some rows, from `row` on, of v and of V and W so far.
+#[inline(always)]
+pub(crate) fn overlaps<S: Simd, T: Scalar>(
+    simd: S,
+    factors: &mut [[T; PANEL]; 2],
+    panel: &[T],
+    known: &[T],
+    n: usize,
+    row: usize,
+    v: &[T],
+) {
+    for (factors, columns) in factors.iter_mut().zip([known, &panel[..known.len()]]) {
+        adjoint_product(simd, &mut factors[..known.len() / n], columns, n, row, v);
+    }
+}
+
 /// Makes w = tau·(A − V·Wᴴ − W·Vᴴ)·v, less the multiple of v that makes the update two-sided, of A·v,
-/// for the v that starts in `row` of a panel's last column so far.
+/// for the v of a panel's last column so far and its [`overlaps`]. The `next` column of A is brought up to date as
+/// to V and W so far: what is read for one is read for both.
 #[inline(always)]
 pub(crate) fn complete_product<S: Simd, T: Scalar>(
     simd: S,
     panel: &[T],
     known: &[T],
-    row: usize,
     tau: T,
+    overlaps: &[[T; PANEL]; 2],
     w: &mut [T],
+    mut next: Option<&mut [T]>,
 ) {
+    let n = panel.len() - known.len();
+    let row = n - w.len();
+    let (reflectors, column) = panel.split_at(known.len());
+    let mut heads = [T::ZERO; PANEL];
     if tau == T::ZERO {
         w.fill(T::ZERO);
+    }
+    for ((x, y), overlaps) in [(reflectors, known), (known, reflectors)].into_iter().zip(overlaps) {
+        let overlaps = &overlaps[..known.len() / n];
+        let heads = row_adjoint(&mut heads[..known.len() / n], y, n, row);
+        match &mut next {
+            Some(next) if tau == T::ZERO => sub_product(simd, next, x, n, row, heads),
+            Some(next) => sub_products(simd, [&mut *w, next], x, n, row, [overlaps, heads]),
+            None if tau == T::ZERO => {}
+            None => sub_product(simd, w, x, n, row, overlaps),
+        }
+    }
+    if tau == T::ZERO {
         return;
     }
-    let n = row + w.len();
-    let (reflectors, column) = panel.split_at(known.len());
     let v = &column[row..];
-    let mut factors = [T::ZERO; PANEL];
-    let factors = &mut factors[..known.len() / n];
-    for (x, y) in [(reflectors, known), (known, reflectors)] {
-        adjoint_product(simd, factors, y, n, row, v);
-        sub_product(simd, w, x, n, row, factors);
-    }
     w.iter_mut().for_each(|w| *w *= tau);
     let half = (tau * dot::<S, T>(w, v)).scale(T::Real::from_f64(0.5));
     sub_scaled::<S, T>(w, half, v);
@@ -418,9 +472,9 @@ fn triangle_ranges(n: usize, uplo: Uplo) -> impl Iterator<Item = std::ops::Range
     })
 }
 
-/// The elements of a triangle.
-pub(crate) fn triangle<T>(a: &[T], n: usize, uplo: Uplo) -> impl Iterator<Item = &T> {
-    triangle_ranges(n, uplo).flat_map(|range| &a[range])
+/// The elements of a triangle, column by column.
+pub(crate) fn triangle<T>(a: &[T], n: usize, uplo: Uplo) -> impl Iterator<Item = &[T]> {
+    triangle_ranges(n, uplo).map(|range| &a[range])
 }
 
 /// Copies ranges of a square matrix to where they are when it is turned end for end.

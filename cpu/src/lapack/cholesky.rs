@@ -32,7 +32,7 @@ pub fn potrf<T: Routines>(
         threads,
         || (),
         |(), (a, info)| {
-            if n > 0 && finite(triangle(a, n, uplo)) {
+            if n > 0 && finite(triangle(a, n, uplo).flatten()) {
                 info[0] = T::potrf(uplo, order, a);
             } else {
                 checked(crate::cholesky::potrf(uplo, 1, n, in_place(a), info, &Serial));

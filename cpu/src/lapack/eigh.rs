@@ -44,7 +44,7 @@ pub fn syevd<T: Routines>(
     let scratch = || (lengths.allocate::<T>(), vec![T::ZERO; n * n]);
     each::<T, _, _>(batch, operands, products, threads, scratch, |scratch, (v, w, info)| {
         let (work, copy) = scratch;
-        if finite(triangle(v, n, uplo)) {
+        if finite(triangle(v, n, uplo).flatten()) {
             copy.copy_from_slice(v);
             info[0] = checked(T::syevd(job, uplo, order, v, w, work));
             if info[0] == 0 {
@@ -138,7 +138,7 @@ pub fn sytrd<T: Routines>(
     let products = n.saturating_mul(n).saturating_mul(n);
     let scratch = || lengths.allocate::<T>();
     each::<T, _, _>(batch, operands, products, threads, scratch, |work, (a, d, e, tau, info)| {
-        if finite(triangle(a, n, uplo)) {
+        if finite(triangle(a, n, uplo).flatten()) {
             info[0] = checked(T::sytrd(uplo, order, a, d, e, tau, work));
         } else {
             let a = in_place(a);

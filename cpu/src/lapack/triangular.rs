@@ -55,7 +55,9 @@ pub fn trsm<T: Routines>(
 fn ordinary<T: Routines>(a: &[T], q: usize, uplo: Uplo, diag: Diag) -> bool {
     let diagonal = || a.iter().step_by(q + 1);
     match diag {
-        Diag::NonUnit => finite(triangle(a, q, uplo)) && diagonal().all(|&x| x != T::ZERO),
+        Diag::NonUnit => {
+            finite(triangle(a, q, uplo).flatten()) && diagonal().all(|&x| x != T::ZERO)
+        }
         Diag::Unit => {
             let mut columns = (0..q).map(|j| match uplo {
                 Uplo::Lower => &a[j * q + j + 1..(j + 1) * q],
