@@ -14,7 +14,8 @@ use crate::columns::TOGETHER;
 
 /// The order below which the rest of a matrix is reduced by one thread.
 pub(crate) const LEFT: usize = 192;
-/// The least columns of a group, and the groups at most.
+/// The least columns of a group, and the groups at most. Of 128 columns `gehrd` of 512 in c128 takes 43 ms on two
+/// cores with AVX-512, of 64 36.
 const GROUP: usize = 64;
 pub(crate) const GROUPS: usize = 8;
 

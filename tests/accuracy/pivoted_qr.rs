@@ -111,7 +111,7 @@ fn residual<T: Sample>() {
 }
 
 fn rank_shows<T: Sample>(backend: Backend) {
-    for (m, n) in [(30, 20), (100, 100), (64, 90), (200, 180), (280, 270)] {
+    for (m, n) in [(30, 20), (100, 100), (64, 90), (200, 180), (340, 330)] {
         let a: Vec<T> = matrix::<T>(Kind::RankDeficient, m, n, 2).narrowed(0);
         let Factored { qr, .. } = factor(backend, 1, m, n, &a, &vec![0; n], &Serial);
         let (k, diagonal) = (m.min(n), |j: usize| qr[j + j * m].widen(0).abs());
@@ -123,7 +123,7 @@ fn rank_shows<T: Sample>(backend: Backend) {
 }
 
 fn fixed_columns_come_first<T: Sample>(backend: Backend) {
-    for (m, n) in [(6, 6), (4, 9), (9, 4), (70, 60), (20, 100), (360, 270)] {
+    for (m, n) in [(6, 6), (4, 9), (9, 4), (70, 60), (20, 100), (420, 330)] {
         for modulus in [1, 2, 3] {
             let a: Vec<T> = matrix::<T>(Kind::Random, m, n, 3).narrowed(0);
             let fixed: Vec<i32> = (0..n).map(|j| [-5, 0, 0][j % modulus]).collect();
@@ -148,7 +148,7 @@ fn fixed_columns_come_first<T: Sample>(backend: Backend) {
 }
 
 fn nan_stays_in_its_matrix<T: Sample>(backend: Backend) {
-    for (m, n) in [(5, 5), (9, 4), (4, 9), (60, 60), (270, 280)] {
+    for (m, n) in [(5, 5), (9, 4), (4, 9), (60, 60), (330, 340)] {
         let one: Vec<T> = matrix::<T>(Kind::Random, m, n, 8).narrowed(0);
         let expected = factor(backend, 1, m, n, &one, &vec![0; n], &Serial);
         let k = m.min(n);
@@ -169,7 +169,7 @@ fn nan_stays_in_its_matrix<T: Sample>(backend: Backend) {
 }
 
 fn same_bits_everywhere<T: Sample>(backend: Backend) {
-    for (m, n, batch) in [(3, 3, 4000), (20, 9, 700), (64, 64, 25), (130, 150, 5), (270, 280, 2)] {
+    for (m, n, batch) in [(3, 3, 4000), (20, 9, 700), (64, 64, 25), (130, 150, 5), (330, 340, 2)] {
         let one: Vec<T> = matrix::<T>(Kind::Random, m, n, 9).narrowed(0);
         let expected = factor(backend, 1, m, n, &one, &vec![0; n], &Serial);
         for threads in [1, 2, 7] {
