@@ -145,16 +145,13 @@ impl<T: Scalar> WithSimd for Column<'_, '_, T> {
             let (known, w) = w.split_at_mut((column - 1) * n);
             let w = &mut w[row..n];
             w.fill(T::ZERO);
-            for group in 0..groups(w.len()) {
-                let start = group_start(w.len(), group);
-                for (w, &sum) in w[start..].iter_mut().zip(&job.sums(group).product[start..]) {
-                    *w += sum;
-                }
-            }
             let mut factors = [[T::ZERO; PANEL]; 2];
             for group in 0..groups(w.len()) {
-                let sums = job.sums(group);
-                for (factors, sums) in factors.iter_mut().zip(sums.overlaps.iter()) {
+                let (sums, start) = (job.sums(group), group_start(w.len(), group));
+                for (w, &sum) in w[start..].iter_mut().zip(&sums.product[start..]) {
+                    *w += sum;
+                }
+                for (factors, sums) in factors.iter_mut().zip(&sums.overlaps) {
                     for (factor, &sum) in factors.iter_mut().zip(sums) {
                         *factor += sum;
                     }

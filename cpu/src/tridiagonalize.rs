@@ -197,7 +197,8 @@ impl<T: Scalar> Double<T> {
     }
 }
 
-/// A matrix whose largest element is off from one by no more than this factor stays as it is.
+/// A matrix whose largest element is off from one by no more than this factor stays as it is: its squares are far
+/// from overflow, and one pass over it is saved.
 const NEAR_ONE: f64 = 65536.0;
 
 /// Reduces a lower triangle that is first brought to where nothing overflows.
