@@ -23,6 +23,12 @@ pub trait Batched: Send + Sized {
     /// Removes and returns the first item.
     fn take(&mut self) -> Self::Item;
 
+    /// [`Self::take`], where an item is large and these threads have nothing else to do.
+    fn take_by(&mut self, threads: &dyn Threads) -> Self::Item {
+        let _ = threads;
+        self.take()
+    }
+
     /// Calls `each` with the start and the bytes of the memory of the first `count` items in each
     /// operand, or of as many as there are.
     fn memory(&self, count: usize, each: &mut impl FnMut(*const u8, usize));
@@ -101,7 +107,7 @@ pub fn for_each_large<B: Batched>(
     if batch >= threads.count() {
         for_each(batch, operands, usize::MAX, threads, || (), |(), item| kernel(item, &Serial));
     } else if operands.writes() {
-        (0..batch).for_each(|_| kernel(operands.take(), threads));
+        (0..batch).for_each(|_| kernel(operands.take_by(threads), threads));
     }
 }
 
@@ -143,6 +149,11 @@ macro_rules! tuple {
             fn take(&mut self) -> Self::Item {
                 let ($($operand,)+) = self;
                 ($($operand.take(),)+)
+            }
+
+            fn take_by(&mut self, threads: &dyn Threads) -> Self::Item {
+                let ($($operand,)+) = self;
+                ($($operand.take_by(threads),)+)
             }
 
             #[inline(always)]

@@ -15,7 +15,7 @@ mod words;
 
 pub use batch::{Batched, chunks, for_each, for_each_large, for_each_part};
 pub use error::{Error, index_fits_i32, product};
-pub use items::{InOut, Items, ItemsInOut, ItemsMut};
+pub use items::{InOut, Items, ItemsInOut, ItemsMut, ItemsUncopied};
 pub use scalar::{Real, Scalar};
 pub use tasks::{Stages, run_each, run_tasks};
 pub use threads::{Serial, Spawned, Threads};

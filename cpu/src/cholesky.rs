@@ -18,7 +18,8 @@ use crate::rows;
 use crate::scalar::nanoseconds;
 use crate::simd::sub_mul;
 use crate::substitution;
-use crate::tiled_cholesky::factor_tiled;
+use crate::tiled_cholesky::{factor_filled, factor_tiled};
+use crate::transposition::MEANS;
 use crate::triangular::{System, solve, subtract_product};
 use crate::{Diag, Error, InOut, Scalar, Threads, Uplo};
 
@@ -45,6 +46,10 @@ const TILED_ORDER: usize = 448;
 const FEW_ROWS: usize = 640;
 const NARROW_STRIP: usize = 64;
 const WIDE_STRIP: usize = 96;
+const _: () = assert!(
+    NARROW_STRIP.is_multiple_of(MEANS) && WIDE_STRIP.is_multiple_of(MEANS),
+    "strips begin where means do"
+);
 
 /// Factors each n × n Hermitian positive definite matrix of a batch, in place.
 ///
@@ -79,8 +84,7 @@ pub fn potrf<T: Scalar>(
         for_each_large(batch, operands, threads, |(a, info), threads| {
             let a = MatMut::from_column_major_slice_mut(a, n, n);
             let a = if uplo == Uplo::Upper { a.transpose_mut() } else { a };
-            let strip = if n <= FEW_ROWS { NARROW_STRIP } else { WIDE_STRIP };
-            let minor = factor_tiled(a, strip, threads).err();
+            let minor = factor_tiled(a, strip_rows(n), threads).err();
             info[0] = minor.map_or(0, |j| i32::try_from(j + 1).unwrap_or(i32::MAX));
         });
         return Ok(());
@@ -122,10 +126,15 @@ pub fn cholesky<T: Scalar>(
     let few = few::pay(batch, n, few::largest_hermitian::<T>());
     let by_lanes = lanes::pay(batch, n, LANES_ORDER);
     let by_columns = rows::cholesky::pay::<T>(n);
-    if !(few || by_lanes || by_columns) {
+    if !(few || by_lanes || by_columns) && n <= TILED_ORDER {
         return row_major::cholesky(potrf, mean, batch, n, l, threads);
     }
     let operands = (ItemsInOut::new("l", batch, &[n, n], l)?,);
+    if n > TILED_ORDER {
+        let (l,) = operands;
+        for_each_large(batch, (l.uncopied(),), threads, |(l,), threads| large(mean, n, l, threads));
+        return Ok(());
+    }
     if few {
         few::each(batch, operands, |(l,)| {
             let factored = if n <= TINY {
@@ -149,6 +158,33 @@ pub fn cholesky<T: Scalar>(
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
     }
     Ok(())
+}
+
+/// [`cholesky`] of one large matrix: what is read of it and the zeros are written strip by strip, as they are needed.
+fn large<T: Scalar>(mean: bool, n: usize, l: InOut<'_, T>, threads: &dyn Threads) {
+    let InOut { src, dst } = l;
+    if mean && src.is_none() {
+        row_major::mean_with_adjoint(dst, n);
+    }
+    let fill = |first: usize, rows: &mut [T]| {
+        if let Some(a) = src {
+            if mean {
+                row_major::mean_of(false, a, n, first, rows);
+            } else {
+                let rows = (first..).zip(rows.chunks_exact_mut(n).zip(a[first * n..].chunks(n)));
+                rows.for_each(|(i, (row, a))| row[..=i].copy_from_slice(&a[..=i]));
+            }
+        }
+        row_major::only_lower(rows, n, first, true);
+    };
+    if factor_filled(dst, n, strip_rows(n), &fill, threads).is_err() {
+        row_major::only_lower(dst, n, 0, false);
+    }
+}
+
+/// The rows of a strip of a matrix of order n.
+fn strip_rows(n: usize) -> usize {
+    if n <= FEW_ROWS { NARROW_STRIP } else { WIDE_STRIP }
 }
 
 /// What a factorisation reuses.

@@ -118,6 +118,21 @@ pub fn syevd<T: Scalar<Real: Scalar>>(
     Ok(())
 }
 
+/// The Hermitian part of each n × n matrix of a batch, the mean of it and its adjoint; all lie by rows.
+///
+/// # Errors
+/// Where a slice has another length than the dimensions say.
+#[per_scalar]
+pub fn symmetrize<T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: &[T],
+    s: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    row_major::symmetrize(batch, n, a, s, threads)
+}
+
 /// Decomposes each row-major n × n Hermitian matrix of a batch, as [`syevd`] does with vectors.
 ///
 /// `v` holds the eigenvectors as columns, by rows. All results are NaN where the triangle is not finite, or

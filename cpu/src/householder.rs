@@ -195,8 +195,9 @@ impl<T: Scalar> BlockScratch<T> {
         for (j, column) in v.chunks_exact_mut(m.max(1)).enumerate() {
             column[..j].fill(T::ZERO);
             column[j] = T::ONE;
-            for (i, x) in column.iter_mut().enumerate().skip(j + 1) {
-                *x = a[(i, j)];
+            match a.col(j).try_as_col_major() {
+                Some(tail) => column[j + 1..].copy_from_slice(&tail.as_slice()[j + 1..]),
+                None => (j + 1..m).for_each(|i| column[i] = a[(i, j)]),
             }
         }
         let v = MatRef::from_column_major_slice(v, m, k);

@@ -53,13 +53,13 @@ fn one<T: Scalar>(
     let lu = MatRef::from_row_major_slice(lu, n, n);
     let lower = System { uplo: Uplo::Lower, diag: Diag::Unit, conj: Conj::No };
     let upper = System { uplo: Uplo::Upper, diag: Diag::NonUnit, conj: Conj::No };
-    x.fill(T::ZERO);
     {
         let strips = strips(MatMut::from_row_major_slice_mut(&mut *x, n, n), width);
         let scratch = || substitution::Scratch::new(n, width);
         run_each(threads, strips.len(), scratch, |scratch, strip| {
             let first = strip * width;
             let mut strip = strips[strip].lock().unwrap_or_else(PoisonError::into_inner);
+            strip.as_mut().fill(T::ZERO);
             let mut below = strip.as_mut().subrows_mut(first, n - first);
             for i in 0..below.ncols() {
                 below[(i, i)] = T::ONE;

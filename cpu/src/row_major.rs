@@ -232,7 +232,7 @@ pub(crate) fn cholesky<T: Scalar>(
         let a = Items::new("a", batch, &[n, n], a)?;
         let operands = (a, ItemsMut::new("l", batch, &[n, n], &mut *dst)?);
         let mean = |(a, l): (&[T], &mut [T]), threads: &dyn Threads| {
-            each_strip(l, n, threads, |first, rows| mean_of(a, n, first, rows));
+            each_strip(l, n, threads, |first, rows| mean_of(false, a, n, first, rows));
         };
         if large {
             for_each_large(batch, operands, threads, mean);
@@ -306,24 +306,49 @@ pub(crate) fn mean_with_adjoint<T: Scalar>(a: &mut [T], n: usize) {
     for i in (0..n).step_by(SQUARE) {
         for j in (0..=i).step_by(SQUARE) {
             let mean = mean_of_squares(square(a, n, (i, j)), &square(a, n, (j, i)));
-            write_lower(&mean, n, (i, j), &mut a[i * n..]);
+            write_square(&mean, n, j, i, &mut a[i * n..]);
         }
     }
 }
 
-/// The lower triangle of (A + Aᴴ) / 2, of its rows from `first` on as many as there is room for. What is behind it has no
-/// meaning.
-fn mean_of<T: Scalar>(a: &[T], n: usize, first: usize, rows: &mut [T]) {
+/// [`crate::eigh::symmetrize`].
+pub(crate) fn symmetrize<T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: &[T],
+    s: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let operands = (Items::new("a", batch, &[n, n], a)?, ItemsMut::new("s", batch, &[n, n], s)?);
+    if n == 0 {
+        return Ok(());
+    }
+    let mean = |(a, s): (&[T], &mut [T]), threads: &dyn Threads| {
+        each_strip(s, n, threads, |first, rows| mean_of(true, a, n, first, rows));
+    };
+    if n > STRIPS_ORDER {
+        for_each_large(batch, operands, threads, mean);
+    } else {
+        let time = nanoseconds::<T>(n.saturating_mul(n));
+        for_each(batch, operands, time, threads, || (), |(), items| mean(items, &Serial));
+    }
+    Ok(())
+}
+
+/// (A + Aᴴ) / 2, of its rows from `first` on as many as there is room for: whole ones, or up to the diagonal. What is
+/// behind that has no meaning.
+pub(crate) fn mean_of<T: Scalar>(whole: bool, a: &[T], n: usize, first: usize, rows: &mut [T]) {
     let done = if T::IS_COMPLEX {
         0
     } else {
         let rows = bytemuck::cast_slice_mut::<T, T::Real>(rows);
-        mean_with_transpose(bytemuck::cast_slice(a), n, first, rows)
+        mean_with_transpose(whole, bytemuck::cast_slice(a), n, first, rows)
     };
     for i in (first + done..first + rows.len() / n).step_by(SQUARE) {
-        for j in (0..=i).step_by(SQUARE) {
+        for j in (0..if whole { n } else { i + 1 }).step_by(SQUARE) {
             let mean = mean_of_squares(square(a, n, (i, j)), &square(a, n, (j, i)));
-            write_lower(&mean, n, (i, j), &mut rows[(i - first) * n..]);
+            let last = if whole { n - 1 } else { i };
+            write_square(&mean, n, j, last, &mut rows[(i - first) * n..]);
         }
     }
 }
@@ -356,11 +381,11 @@ fn mean<T: Scalar>(x: T, y: T) -> T {
     (x + y.conj()).unscale(T::Real::ONE + T::Real::ONE)
 }
 
-/// Writes the lower triangle of a matrix, of which `rows` are those from row i on, in the square from row i
-/// and column j on.
-fn write_lower<T: Scalar>(square: &Square<T>, n: usize, (i, j): (usize, usize), rows: &mut [T]) {
-    for (i, (from, row)) in (i..).zip(square.iter().zip(rows.chunks_exact_mut(n))) {
-        let columns = SQUARE.min(i + 1 - j);
+/// Writes a square into rows of n numbers, from column j on: into the first what does not go beyond column `last`, and
+/// into each one column more.
+fn write_square<T: Scalar>(square: &Square<T>, n: usize, j: usize, last: usize, rows: &mut [T]) {
+    for (last, (from, row)) in (last..).zip(square.iter().zip(rows.chunks_exact_mut(n))) {
+        let columns = SQUARE.min(last + 1 - j).min(n - j);
         row[j..j + columns].copy_from_slice(&from[..columns]);
     }
 }

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use faer::{Conj, MatMut};
+use faer::{Conj, MatMut, MatRef};
 use lapax_core::{Stages, run_tasks};
 use pulp::Arch;
 
@@ -24,11 +24,38 @@ pub(crate) fn factor_tiled<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), usize> {
     let columns = strips(a.transpose_mut(), width).into_iter();
-    // A strip is written by one task at a time and, once it is factored, read by many.
     let unlocked = columns.map(|strip| strip.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let strips = unlocked.map(|strip| Strip::Filled(strip.transpose_mut()));
+    run(strips, width, &|_, _| (), threads)
+}
+
+/// [`factor_tiled`] of a matrix of n rows that `fill` writes, called once for each strip with the number of its first
+/// row and its rows.
+pub(crate) fn factor_filled<T: Scalar>(
+    a: &mut [T],
+    n: usize,
+    width: usize,
+    fill: &Fill<'_, T>,
+    threads: &dyn Threads,
+) -> Result<(), usize> {
+    run(a.chunks_mut(width * n).map(|rows| Strip::Empty { n, rows }), width, fill, threads)
+}
+
+/// What writes the rows from one of them on.
+pub(crate) type Fill<'a, T> = dyn Fn(usize, &mut [T]) + Sync + 'a;
+
+/// Factors the matrix of these strips.
+fn run<'a, T: Scalar>(
+    strips: impl Iterator<Item = Strip<'a, T>>,
+    width: usize,
+    fill: &Fill<'_, T>,
+    threads: &dyn Threads,
+) -> Result<(), usize> {
     let job = Job {
         width,
-        strips: unlocked.map(|strip| RwLock::new(strip.transpose_mut())).collect(),
+        // A strip is written by one task at a time and, once it is factored, read by many.
+        strips: strips.map(RwLock::new).collect(),
+        fill,
         failed: AtomicUsize::new(usize::MAX),
         arch: Arch::new(),
     };
@@ -46,15 +73,50 @@ pub(crate) fn factor_tiled<T: Scalar>(
     }
 }
 
-struct Job<'a, T> {
+/// Some rows of a matrix.
+enum Strip<'a, T> {
+    /// The rows of a matrix of order n that are still to be filled.
+    Empty {
+        n: usize,
+        rows: &'a mut [T],
+    },
+    Filled(MatMut<'a, T>),
+}
+
+impl<'a, T: Scalar> Strip<'a, T> {
+    /// The numbers, once they are there; nothing before.
+    fn numbers(&self) -> MatRef<'_, T> {
+        match self {
+            Strip::Filled(numbers) => numbers.as_ref(),
+            Strip::Empty { .. } => MatRef::from_row_major_slice(&[], 0, 0),
+        }
+    }
+
+    /// The numbers, which are filled in if they are not there.
+    fn filled(&mut self, fill: impl FnOnce(&mut [T])) -> MatMut<'_, T> {
+        if let Strip::Empty { n, rows } = self {
+            let (n, rows) = (*n, std::mem::take(rows));
+            fill(rows);
+            let count = rows.len() / n;
+            *self = Strip::Filled(MatMut::from_row_major_slice_mut(rows, count, n));
+        }
+        match self {
+            Strip::Filled(numbers) => numbers.as_mut(),
+            Strip::Empty { .. } => unreachable!("it has just been filled"),
+        }
+    }
+}
+
+struct Job<'a, 'f, T> {
     width: usize,
-    strips: Vec<RwLock<MatMut<'a, T>>>,
+    strips: Vec<RwLock<Strip<'a, T>>>,
+    fill: &'f Fill<'f, T>,
     /// The first row without a positive pivot.
     failed: AtomicUsize,
     arch: Arch,
 }
 
-impl<T: Scalar> Job<'_, T> {
+impl<T: Scalar> Job<'_, '_, T> {
     /// A strip's stage counts its squares that are known, the diagonal one among them.
     ///
     /// After a failure the stages go on, so that nobody waits for ever, and the work is left out.
@@ -78,15 +140,17 @@ impl<T: Scalar> Job<'_, T> {
 
     /// A(row, column) ← (A(row, column) − Σ L(row, k)·L(column, k)ᴴ)·L(column, column)⁻ᴴ.
     fn square(&self, column: usize, row: usize) {
+        let mut strip = self.strips[row].write().unwrap_or_else(PoisonError::into_inner);
+        // Each is filled in time for its first square, after a failure, too.
+        let strip = strip.filled(|rows| (self.fill)(row * self.width, rows));
         if self.has_failed() {
             return;
         }
         let above = self.strips[column].read().unwrap_or_else(PoisonError::into_inner);
-        let mut strip = self.strips[row].write().unwrap_or_else(PoisonError::into_inner);
         let first = column * self.width;
-        let (known, rest) = strip.as_mut().split_at_col_mut(first);
+        let (known, rest) = strip.split_at_col_mut(first);
         let mut square = rest.subcols_mut(0, self.width);
-        let (other, diagonal) = above.as_ref().split_at_col(first);
+        let (other, diagonal) = above.numbers().split_at_col(first);
         let other = (other.transpose(), Conj::Yes);
         subtract_product(square.as_mut(), (known.as_ref(), Conj::No), other);
         let system = System { uplo: Uplo::Lower, diag: Diag::NonUnit, conj: Conj::Yes };
@@ -102,7 +166,8 @@ impl<T: Scalar> Job<'_, T> {
         }
         let mut strip = self.strips[row].write().unwrap_or_else(PoisonError::into_inner);
         let first = row * self.width;
-        let (known, rest) = strip.as_mut().split_at_col_mut(first);
+        let strip = strip.filled(|rows| (self.fill)(first, rows));
+        let (known, rest) = strip.split_at_col_mut(first);
         let order = rest.nrows();
         let mut block = rest.subcols_mut(0, order);
         let mut scratch = Scratch::of_large(order);

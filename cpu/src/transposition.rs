@@ -44,19 +44,21 @@ pub(crate) fn transposed<T: Pod>(a: &mut [T], n: usize) {
     }
 }
 
-/// Writes rows of (A + Aᵀ) / 2 up to the diagonal and some of what is behind it, for n × n A by rows, from row `first`
-/// on, a multiple of [`MEANS`]: those of whole squares, as many as it returns.
+/// Writes rows of (A + Aᵀ) / 2, for n × n A by rows, from row `first` on, a multiple of [`MEANS`]: those of whole
+/// squares, as many as it returns. Each goes to its end if `whole` says so, or else up to the diagonal, with some of
+/// what is behind it.
 ///
 /// Number by number it took an eighth of `cholesky` of 256 in f64.
 pub(crate) fn mean_with_transpose<R: LaneReal>(
+    whole: bool,
     a: &[R],
     n: usize,
     first: usize,
     rows: &mut [R],
 ) -> usize {
-    let whole = (n.min(first + rows.len() / n) - first) / MEANS * MEANS;
-    Arch::new().dispatch(Means { a, n, first, rows: &mut rows[..whole * n] });
-    whole
+    let count = (n.min(first + rows.len() / n) - first) / MEANS * MEANS;
+    Arch::new().dispatch(Means { whole, a, n, first, rows: &mut rows[..count * n] });
+    count
 }
 
 /// [`transpose_columns`] of numbers as large as R.
@@ -173,6 +175,7 @@ impl<R: LaneReal> WithSimd for Square<'_, R> {
 }
 
 struct Means<'a, R> {
+    whole: bool,
     a: &'a [R],
     n: usize,
     first: usize,
@@ -184,11 +187,12 @@ impl<R: LaneReal> WithSimd for Means<'_, R> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { a, n, first, rows } = self;
+        let Self { whole, a, n, first, rows } = self;
         let lanes = R::lanes::<S>();
         let half = R::splat(simd, R::from_f64(0.5));
         for (i, rows) in (first..).step_by(lanes).zip(rows.chunks_exact_mut(lanes * n)) {
-            for j in (0..=i).step_by(lanes) {
+            let end = if whole { n - n % lanes } else { i + 1 };
+            for j in (0..end).step_by(lanes) {
                 let mut square = read::<S, R>(simd, &a[i * n + j..], n);
                 let other = &mut read::<S, R>(simd, &a[j * n + i..], n)[..lanes];
                 transpose::<S, R, _>(simd, other);
@@ -197,6 +201,13 @@ impl<R: LaneReal> WithSimd for Means<'_, R> {
                     *x = <R as LaneReal>::mul(simd, sum, half);
                 }
                 write::<S, R>(&square[..lanes], &mut rows[j..], n);
+            }
+            if whole {
+                for (i, row) in (i..).zip(rows.chunks_exact_mut(n)) {
+                    for j in end..n {
+                        row[j] = (a[i * n + j] + a[j * n + i]) * R::from_f64(0.5);
+                    }
+                }
             }
         }
     }
@@ -235,12 +246,14 @@ pub(crate) mod tests {
             let a = random::<R>(n * n);
             for (first, count) in [(0, n), (MEANS, n - MEANS), (0, MEANS - 1)] {
                 let mut rows = vec![R::ZERO; count * n];
-                let whole = mean_with_transpose(&a, n, first, &mut rows);
-                assert_eq!(whole, count / MEANS * MEANS);
-                for (at, &x) in rows.iter().enumerate().take(whole * n) {
-                    let (i, j) = (first + at / n, at % n);
-                    let mean = (a[i * n + j] + a[j * n + i]) / R::from_f64(2.0);
-                    assert!(j > i || x == mean, "{n}: {i}, {j}");
+                for whole in [false, true] {
+                    let done = mean_with_transpose(whole, &a, n, first, &mut rows);
+                    assert_eq!(done, count / MEANS * MEANS);
+                    for (at, &x) in rows.iter().enumerate().take(done * n) {
+                        let (i, j) = (first + at / n, at % n);
+                        let mean = (a[i * n + j] + a[j * n + i]) / R::from_f64(2.0);
+                        assert!(!whole && j > i || x == mean, "{n}: {i}, {j}");
+                    }
                 }
             }
         }

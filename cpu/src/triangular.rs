@@ -125,16 +125,25 @@ pub fn trsm<T: Scalar>(
     let width = strip_width(nrhs);
     if q > STRIPS_ORDER && nrhs > width {
         let turned = q >= COPIED_ORDER && transpose != (side == Side::Right);
-        for_each_large(batch, operands, threads, |(a, b), threads| {
+        let (a, b) = operands;
+        for_each_large(batch, (a, b.uncopied()), threads, |(a, b), threads| {
             let mut copy = vec![T::ZERO; if turned { q * q } else { 0 }];
             if turned {
                 transpose_one((q, q), a, &mut copy, threads);
             }
             let a = if turned { &copy } else { a };
-            let (a, b) = (view(a, q, transpose != turned), right_hand_sides(b));
-            let strips = strips(b, width);
+            // A strip whose numbers lie together is copied when it is solved.
+            let (apart, b) = match side {
+                Side::Left => (b.src, b.dst),
+                Side::Right => (None, b.copied_by(threads)),
+            };
+            let apart: Vec<_> = apart.map(|b| b.chunks(width * m).collect()).unwrap_or_default();
+            let (a, strips) = (view(a, q, transpose != turned), strips(right_hand_sides(b), width));
             run_tasks(threads, strips.len(), strips.len(), 0, |task, _| {
                 let mut strip = strips[task].lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(apart) = apart.get(task) {
+                    copy_columns(strip.as_mut(), apart);
+                }
                 let mut scratch = Scratch::new(q, strip.ncols());
                 solve(system, a, strip.as_mut(), &mut scratch, arch);
             });
@@ -170,6 +179,17 @@ pub(crate) fn strips<T>(a: MatMut<'_, T>, width: usize) -> Vec<Mutex<MatMut<'_, 
         rest = right;
     }
     strips
+}
+
+/// Copies contiguous columns.
+fn copy_columns<T: Scalar>(to: MatMut<'_, T>, from: &[T]) {
+    let rows = to.nrows();
+    for (to, from) in to.col_iter_mut().zip(from.chunks_exact(rows)) {
+        match to.try_as_col_major_mut() {
+            Some(to) => to.as_slice_mut().copy_from_slice(from),
+            None => unreachable!("columns are not contiguous"),
+        }
+    }
 }
 
 /// How a matrix lies that is read as the transpose of a column-major one, or as it is.

@@ -1,7 +1,8 @@
 """Functions inside JAX's linear algebra that become one call each, as primitives of their own.
 
 JAX builds them of several primitives, between which whole batches go through memory: the operand of
-a Cholesky factorisation is symmetrized before and its result masked after; the right-hand sides of
+a Cholesky factorisation is symmetrized before and its result masked after; that of eigh is
+symmetrized, for which XLA makes a transposed copy on one thread; the right-hand sides of
 a system are gathered before two triangular solves; of LU factors slogdet and det use the diagonal;
 solve and inv need them only for one solve; the Q of a Hessenberg form is put together from a block
 and three borders.
@@ -34,6 +35,7 @@ _SLOGDET = "_slogdet_lu"
 _SOLVE = "_solve"
 _INV = "inv"
 _HESSENBERG = "hessenberg"
+_SYMMETRIZE = "symmetrize"
 _stock = {
     _CHOLESKY: private.linalg_function(_CHOLESKY),
     _LU_SOLVE: private.linalg_function(_LU_SOLVE),
@@ -41,6 +43,7 @@ _stock = {
     _SOLVE: private.linalg_function(_SOLVE),
     _INV: private.numpy_linalg_function(_INV),
     _HESSENBERG: private.scipy_linalg_function(_HESSENBERG),
+    _SYMMETRIZE: private.linalg_function(_SYMMETRIZE),
 }
 """JAX's functions, None where this JAX has none of the name."""
 
@@ -62,6 +65,7 @@ def replace_functions() -> list[Callable[[], None]]:
         (_SOLVE, _solve, _solve_p, _stock_solve),
         (_INV, _inv, _inv_p, _stock_inv),
         (_HESSENBERG, _hessenberg, _hess_p, _stock_hess),
+        (_SYMMETRIZE, _symmetrize, _symmetrize_p, _stock_symmetrize),
     ):
         stock = _stock[name]
         if stock is not None and ours is not None:
@@ -378,3 +382,36 @@ def _hess_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
 
 _hess_p = _primitive("hess", (2,), (), _stock_hess, lambda a: [(a.shape, a.dtype)] * 2)
 ad.primitive_jvps[_hess_p] = _hess_jvp
+
+
+# The Hermitian part of a matrix, (A + Aᴴ)/2.
+
+
+def _symmetrize(x: Any) -> jax.Array:
+    if _fits("symmetrize", (2,), [x]):
+        part: jax.Array = _symmetrize_p.bind(x)
+        return part
+    return _stock_symmetrize(x)
+
+
+def _stock_symmetrize(x: jax.Array) -> jax.Array:
+    stock = _original(_SYMMETRIZE)
+    part: jax.Array = stock(x)
+    return part
+
+
+def _symmetrize_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    (x,), (x_dot,) = primals, tangents
+    part = _symmetrize_p.bind(x)
+    return part, x_dot if type(x_dot) is ad.Zero else _symmetrize_p.bind(x_dot)
+
+
+def _symmetrize_transpose(cotangent: Any, x: Any) -> Any:
+    """It is linear over the reals, and its own transpose."""
+    zero = type(cotangent) is ad.Zero
+    return (ad.Zero(x.aval) if zero else _symmetrize_p.bind(cotangent),)
+
+
+_symmetrize_p = _primitive("symmetrize", (2,), (), _stock_symmetrize)
+ad.primitive_jvps[_symmetrize_p] = _symmetrize_jvp
+ad.primitive_transposes[_symmetrize_p] = _symmetrize_transpose

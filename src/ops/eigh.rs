@@ -1,6 +1,7 @@
 //! The Hermitian eigenproblem A = V·diag(w)·Vᴴ, and reduction to tridiagonal form, A = Q·T·Qᴴ.
 
 use lapax_core::{Scalar, Uplo, Vectors};
+use lapax_cpu::eigh;
 
 #[cfg(feature = "cuda")]
 use super::cuda as device;
@@ -49,6 +50,19 @@ super::ops! { eigh;
             lapax_cuda::eigh::syevd(gpu, task, call.batch, call.n, v, w, info)
         }),
     };
+
+    /// The Hermitian part of a row-major matrix, the mean of it and its adjoint: S = (A + Aᴴ)/2.
+    ///
+    /// What JAX makes of an operand before `eigh`.
+    symmetrize: Symmetrize<T> over [f32, f64, c32, c64], Row {
+        dims { n }
+        args { a: T [n, n] }
+        rets { s: T [n, n] }
+    }
+    cpu = any("lapax_symmetrize"), |call, threads| {
+        eigh::symmetrize(call.batch, call.n, call.a, call.s, threads)
+    };
+    cuda = none;
 
     /// Eigenvalues and eigenvectors of a row-major Hermitian matrix.
     ///

@@ -1,7 +1,10 @@
 //! potrf: ‖L·Lᴴ − A‖ / (n·‖A‖·ε), the triangle that is not named, info, NaN.
 
-use lapax_core::Scalar;
-use lapax_cpu::{Error, InOut, Serial, Spawned, Threads, Uplo, cholesky::potrf};
+use std::cmp::Ordering;
+
+use lapax_core::{Real as _, Scalar};
+use lapax_cpu::cholesky::{cholesky, potrf};
+use lapax_cpu::{Error, InOut, Serial, Spawned, Threads, Uplo};
 
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, definite};
@@ -11,7 +14,7 @@ use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
 use crate::{for_each_backend, for_each_scalar};
 
-for_each_scalar!(residual, imaginary_diagonal_is_ignored);
+for_each_scalar!(residual, imaginary_diagonal_is_ignored, large_ones_by_rows);
 for_each_backend!(
     first_bad_minor_is_reported,
     nan_is_reported_and_stays_in_its_matrix,
@@ -166,6 +169,56 @@ fn same_bits_everywhere<T: Sample>(backend: Backend) {
                 let (factor, _) =
                     factor(backend, uplo, batch, n, &one.repeat(batch), &Spawned(threads));
                 assert!(bits(&factor) == expected, "n = {n}, {threads} threads");
+            }
+        }
+    }
+}
+
+/// Strips of all threads, filled as they are needed, against the triangle of the mean given whole.
+fn large_ones_by_rows<T: Sample>() {
+    for n in [449, 500, 670] {
+        let mean: Vec<T> = definite::<T>(Kind::RepeatedEigenvalues, n, 6).narrowed(0);
+        let lower: Vec<T> = (0..n * n).map(|p| mean[p % n * n + p / n]).collect();
+        let (mut expected, info) = factor(Backend::Native, Uplo::Upper, 1, n, &lower, &Serial);
+        assert_eq!(info, [0]);
+        (0..n).for_each(|i| expected[i * n + i + 1..(i + 1) * n].fill(T::ZERO));
+        // What cancels in the mean, and what is not read where there is none.
+        let skew = |p: usize| match (p / n).cmp(&(p % n)) {
+            Ordering::Less => lower[p].scale(T::Real::from_f64(1.5)),
+            Ordering::Equal => lower[p],
+            Ordering::Greater => lower[p].scale(T::Real::from_f64(0.5)),
+        };
+        let skewed: Vec<T> = (0..n * n).map(skew).collect();
+        let spoiled = spoiled(Uplo::Upper, n, &lower);
+        let largest = expected.iter().fold(0.0_f64, |most, x| most.max(x.widen(0).abs()));
+        let limit = 10.0 * n as f64 * T::Real::EPSILON.to_f64() * largest;
+        for (symmetrize, a) in [(true, skewed), (false, spoiled)] {
+            for bad in [None, Some(n / 2), Some(n - 1)] {
+                let mut a = a.clone();
+                if let Some(bad) = bad {
+                    a[bad * n + bad] = T::from_f64(-1.0);
+                }
+                for threads in [1, 3] {
+                    let mut found = [a.clone(), vec![T::nan(); n * n]];
+                    let [aliased, other] = &mut found;
+                    for l in
+                        [InOut { src: None, dst: aliased }, InOut { src: Some(&a[..]), dst: other }]
+                    {
+                        cholesky(symmetrize, 1, n, l, &Spawned(threads)).unwrap();
+                    }
+                    assert!(bits(&found[0]) == bits(&found[1]), "aliased and copied calls differ");
+                    for (p, &x) in found[1].iter().enumerate() {
+                        let what = || format!("n = {n}, {symmetrize}, {bad:?}: {p}");
+                        if p % n > p / n {
+                            assert!(x == T::ZERO, "{}", what());
+                        } else if bad.is_some() {
+                            assert!(Scalar::is_nan(x), "{}", what());
+                        } else {
+                            let error = (x - expected[p]).widen(0).abs();
+                            assert!(error < limit, "{}: {error}", what());
+                        }
+                    }
+                }
             }
         }
     }

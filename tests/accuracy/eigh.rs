@@ -2,17 +2,17 @@
 //! same bits everywhere.
 
 use lapax_core::{Real as _, Scalar};
-use lapax_cpu::{InOut, Serial, Spawned, Threads, Uplo, Vectors};
+use lapax_cpu::{InOut, Serial, Spawned, Threads, Uplo, Vectors, eigh};
 
 use crate::backend::{BACKENDS, Backend, call};
-use crate::kinds::{Kind, hermitian};
+use crate::kinds::{Kind, hermitian, matrix};
 use crate::matrix::{Matrix, departure, ratio};
 use crate::ratios::{LIMIT, Ratios, compare};
 use crate::sample::{Sample, bits};
 use crate::sweep::{self, FEW};
 use crate::{for_each_backend, for_each_scalar};
 
-for_each_scalar!(residual, values_of_large_ones);
+for_each_scalar!(residual, values_of_large_ones, hermitian_parts);
 for_each_backend!(
     eigenvalues_of_known_matrices,
     not_finite_gives_nan,
@@ -268,6 +268,27 @@ fn same_bits_everywhere<T: Sample>(backend: Backend) {
     for threads in [2, 7] {
         let shared = on(&Spawned(threads));
         assert!(bits(&shared.v) == bits(&alone.v) && shared.w == alone.w, "{threads} threads");
+    }
+}
+
+/// Exact, whatever the order and the threads.
+fn hermitian_parts<T: Sample>() {
+    for (n, batch) in
+        [(1, 9), (3, 9), (8, 2), (17, 3), (40, 3), (70, 1), (131, 1), (460, 1), (449, 2)]
+    {
+        let a: Vec<T> = (0..batch as u64)
+            .flat_map(|seed| matrix::<T>(Kind::Random, n, n, seed).narrowed::<T>(0))
+            .collect();
+        let mut parts = [vec![T::nan(); a.len()], vec![T::nan(); a.len()]];
+        let [alone, shared] = &mut parts;
+        eigh::symmetrize(batch, n, &a, alone, &Serial).unwrap();
+        eigh::symmetrize(batch, n, &a, shared, &Spawned(3)).unwrap();
+        for (p, &x) in parts[0].iter().enumerate() {
+            let (i, j) = (p % (n * n) / n, p % n);
+            let mean = (a[p] + a[p - i * n - j + j * n + i].conj()).scale(T::Real::from_f64(0.5));
+            assert!(x == mean, "n = {n}: {i}, {j}");
+        }
+        assert!(parts[0] == parts[1], "n = {n}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use lapax_cpu::determinant::slogdet;
 use lapax_cpu::eig::{Eigen, eig, eigvals, geev};
-use lapax_cpu::eigh::{eigh, eigh_subset, eigvalsh, syevd, sytrd};
+use lapax_cpu::eigh::{eigh, eigh_subset, eigvalsh, syevd, symmetrize, sytrd};
 use lapax_cpu::hessenberg::{gehrd, hess};
 use lapax_cpu::qr::{Factor, geqp3, geqrf, orgqr, ormqr, qr};
 use lapax_cpu::schur::{Eigenvalues, gees, schur};
@@ -67,6 +67,7 @@ fn calls(batch: usize, m: usize, n: usize) -> Vec<(&'static str, Result<(), Erro
         ("eigh", eigh::<f64>(upper, batch, n, none(), &mut [], s)),
         ("eigh_subset", eigh_subset::<f64>(upper, batch, n, 0..n, &[], &mut [], &mut [], s)),
         ("eigvalsh", eigvalsh::<f64>(upper, batch, n, &[], &mut [], s)),
+        ("symmetrize", symmetrize::<f64>(batch, n, &[], &mut [], s)),
         ("svd_subset", svd_subset::<f64>(batch, m, n, 0..t, &[], &mut [], &mut [], &mut [], s)),
         ("svd", svd_of_rows::<f64>(all, batch, m, n, &[], &mut [], &mut [], &mut [], s)),
         ("qr", qr::<f64>(batch, (m, n, t), &[], &mut [], &mut [], s)),
@@ -117,6 +118,7 @@ fn a_dimension_beyond_i32_is_refused() {
         "trsm",
         "lu_solve",
         "perturbed",
+        "symmetrize",
     ];
     for (family, outcome) in calls(0, beyond, beyond) {
         // Where no index or count of a dimension is returned, any is served.

@@ -16,6 +16,7 @@ for_each_backend!(
     zero_pivots_give_no_finite_garbage,
     nan_stays_in_its_matrix,
     same_bits_everywhere,
+    same_bits_in_strips,
 );
 
 #[derive(Clone, Copy, Debug)]
@@ -244,6 +245,20 @@ fn same_bits_everywhere<T: Sample>(backend: Backend) {
                     form.solve(backend, batch, (m, n), &a.repeat(batch), &b.repeat(batch), &pool);
                 assert!(bits(&x) == expected, "{form:?} {m}x{n}, {threads} threads");
             }
+        }
+    }
+}
+
+/// One system whose right-hand sides are cut into strips, each copied as it is solved where they lie so.
+fn same_bits_in_strips<T: Sample>(backend: Backend) {
+    for (m, n) in [(200, 130), (130, 200), (201, 201)] {
+        for form in forms() {
+            let q = form.order(m, n);
+            let a: Vec<T> = triangle::<T>(Kind::Random, q).narrowed(0);
+            let b: Vec<T> = matrix::<T>(Kind::Random, m, n, 8).narrowed(0);
+            let expected = form.solve(backend, 1, (m, n), &a, &b, &Serial);
+            let x = form.solve(backend, 1, (m, n), &a, &b, &Spawned(3));
+            assert!(bits(&x) == bits(&expected), "{form:?} {m}x{n}");
         }
     }
 }

@@ -72,6 +72,34 @@ def test_values_and_derivatives_are_stock(name, dtype, batch):
         assert_close(ours, stock, 10 * tolerance(dtype, 4))
 
 
+@pytest.mark.parametrize("batch", [(), (2,)])
+@pytest.mark.parametrize("dtype", [F32, C64])
+@pytest.mark.parametrize("name", ["eigh", "eigvalsh"])
+def test_hermitian_parts_are_calls(name, dtype, batch):
+    """Values and derivatives of what is symmetric in the end, whatever the vectors' signs."""
+    n = 33
+    o, direction = (
+        jax.tree.map(jnp.asarray, operands(dtype, n=n, batch=batch, seed=seed)) for seed in (0, 1)
+    )
+
+    def function(a):
+        if name == "eigvalsh":
+            return jnp.linalg.eigvalsh(a)
+        w, v = jnp.linalg.eigh(a)
+        return (v * jnp.sin(w)[..., None, :]) @ v.conj().swapaxes(-1, -2)
+
+    def every(a, direction):
+        gradient = jax.grad(lambda a: squares(function, a))
+        return function(a), jax.jvp(function, (a,), (direction,)), gradient(a)
+
+    for ours, stock in both(jax.jit(every), o.a, direction.a):
+        assert_close(ours, stock, 100 * tolerance(dtype, n))
+    calls = [f"lapax.lapax_{op}" for op in ("symmetrize", name)]
+    with lapax.installed():
+        assert custom_calls(function, o.a) == calls
+        assert custom_calls(jax.vmap(function), jnp.stack([o.a] * 2)) == calls
+
+
 def test_not_definite_is_nan_below_the_diagonal():
     o = operands(F32, n=4, batch=(5,))
     for ours, stock in both(indefinite, o):

@@ -101,6 +101,22 @@ def _syevd_flops(size: Size, attrs: Attrs) -> float:
     return flops(size, attrs)
 
 
+# symmetrize: S = (A + Aᴴ)/2.
+
+
+def _symmetrize_inputs(
+    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, _: Attrs
+) -> tuple[Array, ...]:
+    return (normal(rng, dtype, (*size.batch, size.n, size.n)).astype(dtype),)
+
+
+def _symmetrize_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    (a,), (s,) = args, rets
+    exact = np.all(s == adjoint(s), axis=(-2, -1))
+    expected = (wide(a) + adjoint(wide(a))) / 2
+    return unless(exact, scaled(wide(s) - expected, norm(wide(a)), a.shape[-1], a))
+
+
 # sytrd: A = Q·T·Qᴴ; Q = H(1)⋯H(n−1) from below the diagonal, or H(n−1)⋯H(1) from above it.
 
 
@@ -131,5 +147,6 @@ CHECKS = {
         _inputs, _eigh_subset_ratios, lambda size, attrs: 5 * size.n**3, attrs=_start, dims=_third
     ),
     "eigvalsh": Check(_inputs, _eigvalsh_ratios, _eigvalsh_flops),
+    "symmetrize": Check(_symmetrize_inputs, _symmetrize_ratios, lambda size, _: size.n**2),
     "sytrd": Check(_inputs, _sytrd_ratios, lambda size, attrs: 4 / 3 * size.n**3),
 }
