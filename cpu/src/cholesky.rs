@@ -114,7 +114,7 @@ pub fn potrf<T: Scalar>(
 /// so. `l` is zero above the diagonal, and NaN in the rest where A is not positive definite.
 ///
 /// # Errors
-/// As [`potrf`].
+/// Where a slice has another length than the dimensions say.
 #[per_scalar]
 pub fn cholesky<T: Scalar>(
     mean: bool,
