@@ -24,8 +24,7 @@ pub trait Batched: Send + Sized {
     fn take(&mut self) -> Self::Item;
 
     /// [`Self::take`], where an item is large and these threads have nothing else to do.
-    fn take_by(&mut self, threads: &dyn Threads) -> Self::Item {
-        let _ = threads;
+    fn take_by(&mut self, _threads: &dyn Threads) -> Self::Item {
         self.take()
     }
 

@@ -130,7 +130,17 @@ pub fn symmetrize<T: Scalar>(
     s: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    row_major::symmetrize(batch, n, a, s, threads)
+    let operands = (Items::new("a", batch, &[n, n], a)?, ItemsMut::new("s", batch, &[n, n], s)?);
+    if n == 0 {
+        return Ok(());
+    }
+    let time = nanoseconds::<T>(n.saturating_mul(n));
+    row_major::by_strips(batch, n, operands, time, threads, |(a, s), threads| {
+        row_major::each_strip(s, n, threads, |first, rows| {
+            row_major::mean_of(true, a, n, first, rows);
+        });
+    });
+    Ok(())
 }
 
 /// Decomposes each row-major n × n Hermitian matrix of a batch, as [`syevd`] does with vectors.

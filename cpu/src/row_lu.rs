@@ -62,7 +62,7 @@ fn recurse<T: Scalar>(
 
     // P₁·[A₁₁; A₂₁] = [L₁₁; L₂₁]·U₁₁, then U₁₂ = L₁₁⁻¹·A₁₂ of the swapped rows.
     recurse(left.as_mut(), left_swaps, panel, scratch, arch);
-    swap_rows(right.as_mut(), left_swaps, arch);
+    swap_rows(right.as_mut(), left_swaps);
     let (l11, l21) = left.as_ref().split_at_row(half);
     let (mut u12, mut a22) = right.split_at_row_mut(half);
     let system = System { uplo: Uplo::Lower, diag: Diag::Unit, conj: Conj::No };
@@ -71,7 +71,7 @@ fn recurse<T: Scalar>(
     // P₂·(A₂₂ − L₂₁·U₁₂) = L₂₂·U₂₂.
     subtract_product(a22.as_mut(), (l21, Conj::No), (u12.as_ref(), Conj::No));
     recurse(a22, right_swaps, panel, scratch, arch);
-    swap_rows(left.subrows_mut(half, rows - half), right_swaps, arch);
+    swap_rows(left.subrows_mut(half, rows - half), right_swaps);
     for swap in right_swaps {
         *swap += half;
     }

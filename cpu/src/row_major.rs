@@ -9,7 +9,8 @@ use std::sync::{Mutex, PoisonError};
 
 use bytemuck::Pod;
 use lapax_core::{
-    Items, ItemsMut, Scalar as _, Serial, for_each, for_each_large, index_fits_i32, run_each,
+    Batched, Items, ItemsMut, Scalar as _, Serial, for_each, for_each_large, index_fits_i32,
+    run_each,
 };
 use smallvec::smallvec;
 
@@ -225,7 +226,6 @@ pub(crate) fn cholesky<T: Scalar>(
         return Ok(());
     }
     let elements = nanoseconds::<T>(n.saturating_mul(n) / 2);
-    let large = n > STRIPS_ORDER;
     let src = if !mean {
         src
     } else if let Some(a) = src {
@@ -234,11 +234,7 @@ pub(crate) fn cholesky<T: Scalar>(
         let mean = |(a, l): (&[T], &mut [T]), threads: &dyn Threads| {
             each_strip(l, n, threads, |first, rows| mean_of(false, a, n, first, rows));
         };
-        if large {
-            for_each_large(batch, operands, threads, mean);
-        } else {
-            for_each(batch, operands, elements, threads, || (), |(), items| mean(items, &Serial));
-        }
+        by_strips(batch, n, operands, elements, threads, mean);
         None
     } else {
         let operands = ItemsMut::new("l", batch, &[n, n], &mut *dst)?;
@@ -252,16 +248,28 @@ pub(crate) fn cholesky<T: Scalar>(
     let only_lower = |(l, info): (&mut [T], &[i32]), threads: &dyn Threads| {
         each_strip(l, n, threads, |first, rows| only_lower(rows, n, first, info[0] == 0));
     };
-    if large {
-        for_each_large(batch, operands, threads, only_lower);
-    } else {
-        for_each(batch, operands, elements, threads, || (), |(), items| only_lower(items, &Serial));
-    }
+    by_strips(batch, n, operands, elements, threads, only_lower);
     Ok(())
 }
 
+/// Calls `body` for each item of a batch of matrices of so many rows, with the threads for its strips.
+pub(crate) fn by_strips<B: Batched>(
+    batch: usize,
+    rows: usize,
+    operands: B,
+    nanoseconds: usize,
+    threads: &dyn Threads,
+    body: impl Fn(B::Item, &dyn Threads) + Sync,
+) {
+    if rows > STRIPS_ORDER {
+        for_each_large(batch, operands, threads, body);
+    } else {
+        for_each(batch, operands, nanoseconds, threads, || (), |(), item| body(item, &Serial));
+    }
+}
+
 /// Calls `body` with strips of a matrix's rows, each with the number of its first row.
-fn each_strip<T: Scalar>(
+pub(crate) fn each_strip<T: Scalar>(
     a: &mut [T],
     n: usize,
     threads: &dyn Threads,
@@ -309,30 +317,6 @@ pub(crate) fn mean_with_adjoint<T: Scalar>(a: &mut [T], n: usize) {
             write_square(&mean, n, j, i, &mut a[i * n..]);
         }
     }
-}
-
-/// [`crate::eigh::symmetrize`].
-pub(crate) fn symmetrize<T: Scalar>(
-    batch: usize,
-    n: usize,
-    a: &[T],
-    s: &mut [T],
-    threads: &dyn Threads,
-) -> Result<(), Error> {
-    let operands = (Items::new("a", batch, &[n, n], a)?, ItemsMut::new("s", batch, &[n, n], s)?);
-    if n == 0 {
-        return Ok(());
-    }
-    let mean = |(a, s): (&[T], &mut [T]), threads: &dyn Threads| {
-        each_strip(s, n, threads, |first, rows| mean_of(true, a, n, first, rows));
-    };
-    if n > STRIPS_ORDER {
-        for_each_large(batch, operands, threads, mean);
-    } else {
-        let time = nanoseconds::<T>(n.saturating_mul(n));
-        for_each(batch, operands, time, threads, || (), |(), items| mean(items, &Serial));
-    }
-    Ok(())
 }
 
 /// (A + Aᴴ) / 2, of its rows from `first` on as many as there is room for: whole ones, or up to the diagonal. What is
@@ -447,12 +431,7 @@ fn factor_apart<T: Scalar>(
     let upper = |(factors, r): (&[T], &mut [T]), threads: &dyn Threads| {
         each_strip(r, n, threads, |first, rows| upper_rows((m, n), factors, first, rows));
     };
-    if c > STRIPS_ORDER {
-        for_each_large(batch, operands, threads, upper);
-    } else {
-        let time = nanoseconds::<T>(m.saturating_mul(n));
-        for_each(batch, operands, time, threads, || (), |(), item| upper(item, &Serial));
-    }
+    by_strips(batch, c, operands, nanoseconds::<T>(m.saturating_mul(n)), threads, upper);
     Ok(())
 }
 

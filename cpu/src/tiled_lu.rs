@@ -122,7 +122,7 @@ impl<T: Scalar> Panels for Job<'_, T> {
             let lu = MatRef::from_column_major_slice(&lu[..], m, n);
             let mut strip = self.strip(strip);
             let mut a = strip.as_mut().subrows_mut(first, m);
-            swap_rows(a.as_mut(), self.swaps(panel), self.arch);
+            swap_rows(a.as_mut(), self.swaps(panel));
             let (mut u, below) = a.split_at_row_mut(n);
             let system = System { uplo: Uplo::Lower, diag: Diag::Unit, conj: Conj::No };
             let mut scratch = Scratch::new(n, u.ncols());
@@ -140,14 +140,13 @@ impl<T: Scalar> Panels for Job<'_, T> {
         let mut strip = self.strip(panel);
         for later in panel + 1..self.panels.len() {
             let first = self.firsts[later];
-            let behind = strip.as_mut().subrows_mut(first, self.rows - first);
-            swap_rows(behind, self.swaps(later), self.arch);
+            swap_rows(strip.as_mut().subrows_mut(first, self.rows - first), self.swaps(later));
         }
     }
 }
 
 /// Swaps row i with row `swaps[i]`, in order.
-pub(crate) fn swap_rows<T: Scalar>(a: MatMut<'_, T>, swaps: &[usize], arch: Arch) {
+pub(crate) fn swap_rows<T: Scalar>(mut a: MatMut<'_, T>, swaps: &[usize]) {
     if a.row_stride() == 1 {
         for column in a.col_iter_mut() {
             let column = contiguous(column);
@@ -155,29 +154,10 @@ pub(crate) fn swap_rows<T: Scalar>(a: MatMut<'_, T>, swaps: &[usize], arch: Arch
         }
         return;
     }
-    arch.dispatch(SwapRows { a, swaps });
-}
-
-/// Swaps contiguous rows.
-struct SwapRows<'a, T> {
-    a: MatMut<'a, T>,
-    swaps: &'a [usize],
-}
-
-impl<T: Scalar> WithSimd for SwapRows<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        let Self { mut a, swaps } = self;
-        for (i, &other) in swaps.iter().enumerate().filter(|(i, other)| *i < **other) {
-            let (above, below) = a.as_mut().split_at_row_mut(other);
-            let (x, y) = (above.row_mut(i).transpose_mut(), below.row_mut(0).transpose_mut());
-            let (x, x_rest) = T::registers_mut::<S>(contiguous(x));
-            let (y, y_rest) = T::registers_mut::<S>(contiguous(y));
-            x.iter_mut().zip(y).for_each(|(x, y)| std::mem::swap(x, y));
-            x_rest.iter_mut().zip(y_rest).for_each(|(x, y)| std::mem::swap(x, y));
-        }
+    for (i, &other) in swaps.iter().enumerate().filter(|(i, other)| *i < **other) {
+        let (above, below) = a.as_mut().split_at_row_mut(other);
+        let (x, y) = (above.row_mut(i).transpose_mut(), below.row_mut(0).transpose_mut());
+        contiguous(x).swap_with_slice(contiguous(y));
     }
 }
 
@@ -250,7 +230,7 @@ impl<T: Scalar> WithSimd for Copy<'_, T> {
 }
 
 /// The elements of a column, or transposed row, of which the matrix says that they lie together.
-fn contiguous<T>(column: ColMut<'_, T>) -> &mut [T] {
+pub(crate) fn contiguous<T>(column: ColMut<'_, T>) -> &mut [T] {
     match column.try_as_col_major_mut() {
         Some(column) => column.as_slice_mut(),
         None => unreachable!("neither rows nor columns are contiguous"),

@@ -13,6 +13,7 @@ use crate::row_major::transpose_one;
 use crate::rows;
 use crate::scalar::nanoseconds;
 use crate::substitution::{self, Scratch};
+use crate::tiled_lu::contiguous;
 use crate::trsv;
 use crate::{Diag, Error, InOut, Scalar, Side, Threads, Trans, Uplo};
 
@@ -142,7 +143,8 @@ pub fn trsm<T: Scalar>(
             run_tasks(threads, strips.len(), strips.len(), 0, |task, _| {
                 let mut strip = strips[task].lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(apart) = apart.get(task) {
-                    copy_columns(strip.as_mut(), apart);
+                    let columns = strip.as_mut().col_iter_mut().zip(apart.chunks_exact(m));
+                    columns.for_each(|(to, from)| contiguous(to).copy_from_slice(from));
                 }
                 let mut scratch = Scratch::new(q, strip.ncols());
                 solve(system, a, strip.as_mut(), &mut scratch, arch);
@@ -179,17 +181,6 @@ pub(crate) fn strips<T>(a: MatMut<'_, T>, width: usize) -> Vec<Mutex<MatMut<'_, 
         rest = right;
     }
     strips
-}
-
-/// Copies contiguous columns.
-fn copy_columns<T: Scalar>(to: MatMut<'_, T>, from: &[T]) {
-    let rows = to.nrows();
-    for (to, from) in to.col_iter_mut().zip(from.chunks_exact(rows)) {
-        match to.try_as_col_major_mut() {
-            Some(to) => to.as_slice_mut().copy_from_slice(from),
-            None => unreachable!("columns are not contiguous"),
-        }
-    }
 }
 
 /// How a matrix lies that is read as the transpose of a column-major one, or as it is.

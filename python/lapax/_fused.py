@@ -2,10 +2,10 @@
 
 JAX builds them of several primitives, between which whole batches go through memory: the operand of
 a Cholesky factorisation is symmetrized before and its result masked after; that of eigh is
-symmetrized, for which XLA makes a transposed copy on one thread; the right-hand sides of
-a system are gathered before two triangular solves; of LU factors slogdet and det use the diagonal;
-solve and inv need them only for one solve; the Q of a Hessenberg form is put together from a block
-and three borders.
+symmetrized, for which XLA hands the program to another thread; the right-hand sides of a system are
+gathered before two triangular solves; of LU factors slogdet and det use the diagonal; solve and inv
+need them only for one solve; the Q of a Hessenberg form is put together from a block and three
+borders.
 
 What a target cannot serve, and other platforms, get JAX's own function, as does the derivative.
 """

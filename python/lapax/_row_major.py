@@ -31,7 +31,8 @@ those of many small matrices as it reads them: of 200 of 64 `eigvalsh` takes 4.8
 call, of 30 of 128 3.9 and 3.8, of 10 of 64 440 us and 410."""
 
 _LARGE = 128 << 20
-"""The bytes from which a result above that order lies where its operand does."""
+"""The bytes from which a result above that order lies where its operand does: memory for time. To
+copy 32 MB takes one thread 2.4 ms, where `cholesky` of as much, n = 2048 in f64, takes 35."""
 
 
 def attributes(name: str, avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
