@@ -50,6 +50,11 @@ fn main() {
                  install '{PACKAGE}'` brings one, LAPAX_NVCC names one, LAPAX_CUDA=off asks for none"
             );
             assert!(mode == "auto", "{text} (LAPAX_CUDA=require)");
+            // Where one would be found: pip gives its build an environment of its own, and the folder
+            // `target` may be that of a build without one.
+            for name in ["PATH", "PYTHONPATH"] {
+                println!("cargo:rerun-if-env-changed={name}");
+            }
             println!("cargo:warning={text}");
         }
     }

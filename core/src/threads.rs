@@ -37,7 +37,8 @@ impl Threads for Serial {
     }
 }
 
-/// So many threads, started for each job; each takes the next piece until none is left.
+/// So many threads, all but the calling one started for each job; each takes the next piece until none is
+/// left.
 #[derive(Clone, Copy, Debug)]
 pub struct Spawned(pub usize);
 
@@ -48,18 +49,23 @@ impl Threads for Spawned {
 
     fn run(&self, chunks: usize, body: &(dyn Fn(usize) + Sync)) {
         let next = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..self.count() {
-                scope.spawn(|| {
-                    loop {
-                        let chunk = next.fetch_add(1, Ordering::Relaxed);
-                        if chunk >= chunks {
-                            break;
-                        }
-                        body(chunk);
-                    }
-                });
+        let work = || {
+            loop {
+                let chunk = next.fetch_add(1, Ordering::Relaxed);
+                if chunk >= chunks {
+                    break;
+                }
+                body(chunk);
             }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.count().min(chunks) {
+                // Where the system has no thread left, there are fewer.
+                if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
+                    break;
+                }
+            }
+            work();
         });
     }
 }

@@ -259,6 +259,11 @@ pub(crate) fn vectors(wanted: bool) -> lapax_core::Vectors {
     if wanted { lapax_core::Vectors::Wanted } else { lapax_core::Vectors::None }
 }
 
+/// The host's processors, for what runs there: XLA lends a call on CUDA no threads.
+pub(crate) fn host_threads() -> lapax_core::Spawned {
+    lapax_core::Spawned(std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 /// The host's side of a result.
 pub(crate) fn zeros<T: Clone + Default>(operand: &xla_ffi::DeviceMut<'_, T>) -> Vec<T> {
     vec![T::default(); operand.len()]

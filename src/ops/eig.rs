@@ -8,11 +8,13 @@ use lapax_cpu::schur::Eigenvalues;
 use super::cuda as device;
 use super::{c32, c64};
 
-/// The order up to which the host decomposes what cuSOLVER would one by one. Of batches of f32 on an H200 a
-/// matrix of order 4, 16, 32, 64 and 128 takes cuSOLVER 0.44, 0.91, 1.6, 3.6 and 14 ms, and one core of the
-/// host, copies included, 0.8 µs, 9.7 µs, 59 µs, 0.76 ms and 2.7 ms.
+/// The order up to which the host decomposes what cuSOLVER would one by one. On an H200 with 16 cores of the host, ms
+/// of cuSOLVER and of the host, copies included, in f32 and c128: 16 matrices of order 160 353 and 11, 978 and 41, of
+/// order 256 687 and 36, 1481 and 150, one of order 256 35 and 15, 95 and 81, one of order 512 96 and 88, 176 and 384.
+/// One core takes for a matrix of order 4, 16, 32, 64 and 128 in f32 0.8 µs, 9.7 µs, 59 µs, 0.76 ms and 2.7 ms, and
+/// cuSOLVER 0.44, 0.91, 1.6, 3.6 and 14 ms.
 #[cfg(feature = "cuda")]
-const HOST_ORDER: usize = 128;
+const HOST_ORDER: usize = 256;
 
 /// Eigenvalues and right eigenvectors as cuSOLVER has them: of a real matrix, a conjugate pair's vectors
 /// are two real columns, the parts of the first one's.
@@ -72,7 +74,7 @@ super::ops! { eig;
         run(|call, gpu| {
             let _ = call.magma;
             let host = gpu.read(device::input(&call.a))?;
-            let (batch, n, threads) = (call.batch, call.n, &lapax_core::Serial);
+            let (batch, n, threads) = (call.batch, call.n, &device::host_threads());
             let (left, right) = (device::vectors(call.left), device::vectors(call.right));
             let (mut vl, mut vr) = (device::zeros(&call.vl), device::zeros(&call.vr));
             let mut info = device::zeros(&call.info);
@@ -119,7 +121,7 @@ super::ops! { eig;
         run(|call, gpu| {
             let _ = call.magma;
             let host = gpu.read(device::input(&call.a))?;
-            let (batch, n, threads) = (call.batch, call.n, &lapax_core::Serial);
+            let (batch, n, threads) = (call.batch, call.n, &device::host_threads());
             let (left, right) = (device::vectors(call.left), device::vectors(call.right));
             let (mut vl, mut vr) = (device::zeros(&call.vl), device::zeros(&call.vr));
             let mut info = device::zeros(&call.info);
@@ -169,7 +171,7 @@ super::ops! { eig;
     /// `w` holds the eigenvalues. Column j of `vr` is the right eigenvector of w(j), of 2-norm one; of a
     /// real matrix, a conjugate pair's are x + i·y and x − i·y with x and y in the columns j and j + 1.
     /// What is not asked for is zero, as is `vl`: there are no left ones. `scratch` is what is left of `a`.
-    /// `info = i > 0`: only the eigenvalues after the i-th were found. Matrices up to order 128 are the
+    /// `info = i > 0`: only the eigenvalues after the i-th were found. Matrices up to order 256 are the
     /// CPU's, for which the call waits for the device; of these `info = -4` where `a` has a NaN or inf.
     geev_packed: GeevPacked<T: Scalar> over [f32, f64, c32, c64], Column {
         dims { n }
@@ -185,7 +187,7 @@ super::ops! { eig;
         run(|call, gpu| {
             if call.n <= HOST_ORDER {
                 let host = gpu.read(device::input(&call.a))?;
-                let (batch, n, threads) = (call.batch, call.n, &lapax_core::Serial);
+                let (batch, n, threads) = (call.batch, call.n, &device::host_threads());
                 let (mut wr, mut wi) = (vec![T::ZERO; batch * n], vec![T::ZERO; batch * n]);
                 let w = if T::IS_COMPLEX {
                     Eigenvalues::Whole(&mut wr[..])

@@ -89,7 +89,7 @@ super::ops! { qr;
             let a_host = lapax_core::InOut { src: None, dst: &mut matrices[..] };
             let jpvt_host = lapax_core::InOut { src: None, dst: &mut columns[..] };
             let tau_host = &mut tau[..];
-            let threads = &lapax_core::Serial;
+            let threads = &device::host_threads();
             dispatch!(qr::geqp3(batch, m, n, a_host, jpvt_host, tau_host, threads))?;
             gpu.write(a.dst, &matrices)?;
             gpu.write(jpvt.dst, &columns)?;

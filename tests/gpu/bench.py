@@ -37,19 +37,19 @@ def main() -> int:
         print(f"no GPU, nothing measured: {error}")
         return 2
     print(f"{device.device_kind}, jax {jax.__version__}, lapax {lapax.__version__}, float32")
-    print(f"{'program':<20}{'n':>6}{'batch':>8}{'jaxlib µs':>12}{'lapax µs':>12}{'ratio':>8}")
+    print(f"{'program':<28}{'n':>6}{'batch':>8}{'jaxlib µs':>12}{'lapax µs':>12}{'ratio':>8}")
     wrong = 0
     names = sys.argv[1:] or [program.name for program in PROGRAMS]
     for program in [program for program in PROGRAMS if program.name in names]:
         for n, batch in SIZES:
             line = _row(program, n, batch, device)
             wrong += "wrong" in line
-            print(f"{program.name:<20}{n:>6}{batch:>8}{line}", flush=True)
+            print(f"{program.name:<28}{n:>6}{batch:>8}{line}", flush=True)
     return 1 if wrong else 0
 
 
 def _row(program: Program, n: int, batch: int, device: Any) -> str:
-    operands = program.operands(np.random.default_rng(0), np.dtype(np.float32), n, batch)
+    operands = program.operands(np.random.default_rng(0), np.dtype(program.dtypes[0]), n, batch)
     on_device = [jax.device_put(x, device) for x in operands]
     sides = []
     # lapax first: a device that jaxlib's call has spoilt says nothing about lapax.

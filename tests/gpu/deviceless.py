@@ -25,7 +25,6 @@ import numpy as np  # noqa: E402
 
 import lapax  # noqa: E402
 from programs import (  # noqa: E402
-    DTYPES,
     PROGRAMS,
     Program,
     captured,
@@ -49,27 +48,21 @@ def main() -> int:
     failures = 0
     for program in PROGRAMS:
         if program.name in NEEDS_CUSOLVER:
-            print(f"{program.name:<20}skipped: JAX asks cuSOLVER for its version")
+            print(f"{program.name:<28}skipped: JAX asks cuSOLVER for its version")
             continue
-        problems = [
-            text for dtype in _dtypes(program) for text in _compile(program, dtype, sharding)
-        ]
+        problems = [text for dtype in program.dtypes for text in _compile(program, dtype, sharding)]
         failures += bool(problems)
-        print(f"{program.name:<20}{'; '.join(problems) or 'compiles, calls lapax'}", flush=True)
+        print(f"{program.name:<28}{'; '.join(problems) or 'compiles, calls lapax'}", flush=True)
     graph = _graph(sharding)
-    print(f"{'command buffer':<20}{graph or 'one, with two calls of lapax in it'}")
+    print(f"{'command buffer':<28}{graph or 'one, with two calls of lapax in it'}")
     streams = _streams(sharding)
-    print(f"{'two streams':<20}{streams or 'a call of lapax on each'}")
+    print(f"{'two streams':<28}{streams or 'a call of lapax on each'}")
     # Its instantiate stage runs when the program is compiled, and looks the function up.
     aval = jax.ShapeDtypeStruct((9,), np.float32, sharding=sharding)
     text = jax.jit(sorted_by_host).lower(aval).compile().as_text()
     callback = None if "lapax_host_callback" in text else "no call of it"
-    print(f"{'host callback':<20}{callback or 'compiles, its function was found'}")
+    print(f"{'host callback':<28}{callback or 'compiles, its function was found'}")
     return 1 if failures or graph or streams or callback else 0
-
-
-def _dtypes(program: Program) -> tuple[str, ...]:
-    return DTYPES[: 2 if program.real_only else 4]
 
 
 def _compile(program: Program, dtype: str, sharding: Any) -> list[str]:

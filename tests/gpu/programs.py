@@ -15,11 +15,13 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jax.experimental import sparse
 from jax.experimental.compute_on import compute_on
+from jax.experimental.sparse.linalg import spsolve
 
 import lapax
 
 LIMIT = 30.0
-DTYPES = ("float32", "float64", "complex64", "complex128")
+REAL, COMPLEX = ("float32", "float64"), ("complex64", "complex128")
+DTYPES = REAL + COMPLEX
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 
@@ -34,7 +36,7 @@ class Program:
     """(random numbers, dtype, n, batch) → operands"""
     residual: Callable[[Arrays, Arrays], float]
     targets: tuple[str, ...]
-    real_only: bool = False
+    dtypes: tuple[str, ...] = DTYPES
     fixed: bool = True
     """Whether it adds in a fixed order, so that the same call has the same bits."""
 
@@ -116,6 +118,15 @@ def in_rows(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
     return [random(rng, dtype, indptr[-1]), indices, indptr, random(rng, dtype, n)]
 
 
+def sparse_system(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """The same, sorted and with a dominant diagonal, so that it is a system."""
+    a = random(rng, dtype, n, n) * (rng.random((n, n)) < min(1.0, 4 / n)) + 10 * np.eye(n)
+    rows, columns = np.nonzero(a)
+    indptr = np.searchsorted(rows, np.arange(n + 1)).astype(np.int32)
+    data = a[rows, columns].astype(dtype)
+    return [data, columns.astype(np.int32), indptr, random(rng, dtype, n)]
+
+
 def in_rows_and_matrix(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
     """The same with a matrix."""
     return [*in_rows(rng, dtype, n, batch)[:3], random(rng, dtype, n, 5)]
@@ -155,6 +166,14 @@ def _there_and_back(form: Any) -> Callable[..., Any]:
     return lambda a: form.fromdense(a, nse=1 + a.size // 2).todense()
 
 
+def _sparse_solution(args: Arrays, rets: Arrays) -> float:
+    data, columns, indptr, b = args
+    (x,) = rets
+    ax = np.zeros_like(b)
+    np.add.at(ax, _rows(indptr), data * x[columns])
+    return distance(ax, b, np.abs(data).max() * np.abs(x).max())
+
+
 def _product(transpose: bool, listed: bool) -> Callable[[Arrays, Arrays], float]:
     def residual(args: Arrays, rets: Arrays) -> float:
         data, first, second, x = args
@@ -181,6 +200,11 @@ def _svd(args: Arrays, rets: Arrays) -> float:
 def _eig(args: Arrays, rets: Arrays) -> float:
     (a,), (w, v) = args, rets
     return distance(a @ v, v * w[..., None, :], a)
+
+
+def _eig_by_host(a: Any) -> Any:
+    how = jax.lax.linalg.EigImplementation.LAPACK
+    return jax.lax.linalg.eig(a, compute_left_eigenvectors=False, implementation=how)
 
 
 def _multiplied(args: Arrays, rets: Arrays) -> float:
@@ -284,6 +308,12 @@ PROGRAMS = (
     Program("svd_polar", _svd_by("POLAR"), tall, _svd, ("cusolver_gesvdp_ffi",)),
     Program("eig", jnp.linalg.eig, square, _eig, ("cusolver_geev_ffi",)),
     Program(
+        "eig_by_host", _eig_by_host, square, _eig, ("cuhybrid_eig_real",), dtypes=REAL,
+    ),
+    Program(
+        "eig_by_host_complex", _eig_by_host, square, _eig, ("cuhybrid_eig_comp",), dtypes=COMPLEX,
+    ),
+    Program(
         "qr_pivoting", lambda a: jsl.qr(a, mode="economic", pivoting=True), tall,
         lambda args, rets: distance(
             rets[0] @ rets[1], np.take_along_axis(args[0], rets[2][..., None, :], -1)
@@ -303,13 +333,21 @@ PROGRAMS = (
         ("cusparse_gtsv2_ffi",),
     ),
     Program(
+        "tridiagonal_solve_perturbed",
+        lambda *a: jax.lax.linalg.tridiagonal_solve(*a, perturb_singular=True), tridiagonal,
+        _diagonals, ("cu_tridiagonal_solve_perturbed",),
+    ),
+    Program(
         "cholesky_update", jax.vmap(jax.lax.linalg.cholesky_update), factor_and_vector, _update,
-        ("cu_cholesky_update_ffi",), real_only=True,
+        ("cu_cholesky_update_ffi",), dtypes=REAL,
     ),
     Program(
         "symmetric_product",
         jax.vmap(lambda a: jax.lax.linalg.symmetric_product(a, jnp.zeros_like(a))), square, _lower,
-        ("cusolver_syrk_ffi",), real_only=True,
+        ("cusolver_syrk_ffi",), dtypes=REAL,
+    ),
+    Program(
+        "sparse_solve", spsolve, sparse_system, _sparse_solution, ("cusolver_csrlsvqr_ffi",),
     ),
     Program(
         "csr_matvec", lambda *a: _csr(*a) @ a[3], in_rows, _product(False, False),
