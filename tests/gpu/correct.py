@@ -35,7 +35,7 @@ from programs import (
     two_streams,
 )
 
-SIZES = ((1, 1), (3, 100), (17, 5), (32, 8), (33, 3), (128, 4), (300, 1))
+SIZES = ((1, 1), (3, 100), (17, 5), (32, 8), (33, 3), (128, 4), (256, 2), (300, 1))
 """n and batch: smallest, many small, own kernels and cuSOLVER, one large."""
 
 ORDER = 4096
