@@ -36,7 +36,7 @@ def main() -> int:
     except RuntimeError as error:
         print(f"no GPU, nothing measured: {error}")
         return 2
-    print(f"{device.device_kind}, jax {jax.__version__}, lapax {lapax.__version__}, float32 or complex64")
+    print(f"{device.device_kind}, jax {jax.__version__}, lapax {lapax.__version__}, f32 or c64")
     print(f"{'program':<28}{'n':>6}{'batch':>8}{'jaxlib µs':>12}{'lapax µs':>12}{'ratio':>8}")
     wrong = 0
     names = sys.argv[1:] or [program.name for program in PROGRAMS]
