@@ -5,7 +5,6 @@
 
 use std::ops::Range;
 
-use faer::MatMut;
 use lapax_core::{
     Items, ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each, for_each_large, index_fits_i32,
 };
@@ -353,19 +352,17 @@ impl Call {
         };
         let power = power_near_reciprocal(largest);
         let vectors = job != SingularVectors::None;
-        let (u_cols, vt_rows) = (u.len() / m.max(1), vt.len() / n.max(1));
-        let u = MatMut::from_column_major_slice_mut(u, m, u_cols);
-        let vt = MatMut::from_column_major_slice_mut(vt, vt_rows, n);
         let outcome = if m >= n {
             a.iter_mut().for_each(|x| *x = x.scale(power));
-            scratch.decompose(a, s, vectors.then_some(Factors { u, vt }), threads, arch)
+            let factors = Factors { u, vt, by_columns: true };
+            scratch.decompose(a, s, vectors.then_some(factors), threads, arch)
         } else {
             for (j, row) in transposed.chunks_exact_mut(n).enumerate() {
                 for (x, column) in row.iter_mut().zip(a.chunks_exact(m)) {
                     *x = column[j].scale(power);
                 }
             }
-            let turned = Factors { u: vt.transpose_mut(), vt: u.transpose_mut() };
+            let turned = Factors { u: vt, vt: u, by_columns: false };
             scratch.decompose(transposed, s, vectors.then_some(turned), threads, arch)
         };
         s.iter_mut().for_each(|s| *s = *s / power);

@@ -20,6 +20,7 @@ use crate::rotations::set_identity;
 use crate::svd::Method;
 use crate::tiled_bidiagonal::{self, bidiagonalize_tiled};
 use crate::tiled_qr::{factor_tiled, multiply_strips, wide_strips};
+use crate::transposition::transposed;
 use crate::trial::is_svd;
 use crate::two_stage::{self, SINGULAR_VALUES_ORDER};
 use crate::{Scalar, Side, SingularVectors, Threads};
@@ -40,9 +41,25 @@ pub(crate) fn by_qr(m: usize, n: usize) -> bool {
 /// Where the factors of A = U·diag(s)·Vᴴ go.
 pub(crate) struct Factors<'a, T> {
     /// U, of which there are all m columns, or n.
-    pub(crate) u: MatMut<'a, T>,
+    pub(crate) u: &'a mut [T],
     /// Vᴴ, n × n.
-    pub(crate) vt: MatMut<'a, T>,
+    pub(crate) vt: &'a mut [T],
+    /// By columns; otherwise by rows, and A is not square.
+    pub(crate) by_columns: bool,
+}
+
+impl<'a, T> Factors<'a, T> {
+    fn matrices(self, m: usize, n: usize) -> [MatMut<'a, T>; 2] {
+        let Self { u, vt, by_columns } = self;
+        let cols = u.len() / m;
+        if by_columns {
+            let u = MatMut::from_column_major_slice_mut(u, m, cols);
+            [u, MatMut::from_column_major_slice_mut(vt, n, n)]
+        } else {
+            let u = MatMut::from_row_major_slice_mut(u, m, cols);
+            [u, MatMut::from_row_major_slice_mut(vt, n, n)]
+        }
+    }
 }
 
 /// What decompositions of matrices of one shape reuse.
@@ -51,6 +68,9 @@ pub(crate) struct Scratch<T: Scalar> {
     pub(crate) part: Range<usize>,
     triangle: Option<TriangleScratch<T>>,
     square: SquareScratch<T>,
+    /// The left and right singular vectors of the bidiagonal matrix, unless they are real ones of a square matrix
+    /// and lie in U and V.
+    vectors: Option<[Vec<T::Real>; 2]>,
     /// For the products with Q and P.
     block: BlockScratch<T>,
 }
@@ -73,8 +93,6 @@ struct SquareScratch<T: Scalar> {
     steps: usize,
     /// For the singular values alone, by transforms that do without rotations.
     values: Option<Vec<T::Real>>,
-    /// The left and right singular vectors of the bidiagonal matrix.
-    vectors: Option<[Vec<T::Real>; 2]>,
     divide: Option<DivideScratch<T::Real>>,
 }
 
@@ -126,13 +144,14 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
             rotations: vec![Pair::none(); n],
             steps: STEPS,
             values: (!vectors).then(|| vec![zero; scratch_of_one(n)]),
-            vectors: vectors.then(|| [vec![zero; n * n], vec![zero; n * n]]),
             divide: divide.then(|| DivideScratch {
                 copy: [vec![zero; n], vec![zero; n]],
                 merge: merge::Scratch::new(n, STEPS),
             }),
         };
-        Self { part: 0..n, triangle, square, block }
+        let apart = vectors && (T::IS_COMPLEX || m != n);
+        let vectors = apart.then(|| [vec![zero; n * n], vec![zero; n * n]]);
+        Self { part: 0..n, triangle, square, vectors, block }
     }
 
     /// Decomposes `a`, which is scratch, into `s` and the factors that are asked for. `Err` is the
@@ -147,55 +166,78 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
         arch: Arch,
     ) -> Result<(), usize> {
         let n = s.len();
-        let Self { part, triangle, square, block } = self;
+        let Self { part, triangle, square, vectors, block } = self;
         if n == 0 {
-            if let Some(Factors { mut u, .. }) = factors {
-                set_ones(&mut u, 0);
+            if let Some(Factors { u, .. }) = factors {
+                let m = u.len().isqrt();
+                set_ones(&mut MatMut::from_column_major_slice_mut(u, m, m), 0);
             }
             return Ok(());
         }
         let m = a.len() / n;
-        let Some(TriangleScratch { tau, r, factor }) = triangle else {
-            return square.decompose(a, s, factors, part, block, threads, arch);
+        // A itself, or R of A = Q·R and that Q.
+        let (a_or_r, outer) = match triangle {
+            None => (a, None),
+            Some(TriangleScratch { tau, r, factor }) => {
+                match threads {
+                    Some(threads) if n > TILED_ORDER => factor_tiled(a, m, tau, threads),
+                    _ => qr::factor(Panel { a, lda: m, row: 0 }, tau, factor, arch),
+                }
+                for (j, (r, column)) in r.chunks_exact_mut(n).zip(a.chunks_exact(m)).enumerate() {
+                    r[..=j].copy_from_slice(&column[..=j]);
+                    r[j + 1..].fill(T::ZERO);
+                }
+                (&mut r[..], Some((MatRef::from_column_major_slice(a, m, n), &tau[..])))
+            }
         };
-        match threads {
-            Some(threads) if n > TILED_ORDER => factor_tiled(a, m, tau, threads),
-            _ => qr::factor(Panel { a, lda: m, row: 0 }, tau, factor, arch),
-        }
-        for (j, (r, column)) in r.chunks_exact_mut(n).zip(a.chunks_exact(m)).enumerate() {
-            r[..=j].copy_from_slice(&column[..=j]);
-            r[j + 1..].fill(T::ZERO);
-        }
-        let Some(Factors { mut u, vt }) = factors else {
-            return square.decompose(r, s, None, part, block, threads, arch);
+        let Some(factors) = factors else {
+            return square.decompose(a_or_r, s, None, part, threads, arch);
+        };
+        // U = Q·X, with ones below X on the diagonal, and Vᴴ = Yᵀ·Pᴴ.
+        let (outcome, [mut u, vt]) = if let Some([x, y]) = vectors {
+            let both = Some([&mut x[..], &mut y[..]]);
+            let outcome = square.decompose(a_or_r, s, both, part, threads, arch);
+            let [mut u, mut vt] = factors.matrices(m, n);
+            for j in 0..n {
+                for i in 0..n {
+                    u[(i, j)] = T::from_real(x[i + j * n]);
+                    vt[(i, j)] = T::from_real(y[j + i * n]);
+                }
+            }
+            (outcome, [u, vt])
+        } else {
+            let both = [&mut *factors.u, &mut *factors.vt].map(bytemuck::cast_slice_mut);
+            let outcome = square.decompose(a_or_r, s, Some(both), part, threads, arch);
+            transposed(factors.vt, n);
+            (outcome, factors.matrices(m, n))
         };
         set_ones(&mut u, n);
-        let top = u.as_mut().submatrix_mut(0, 0, n, n);
-        let top = Some(Factors { u: top, vt });
-        let outcome = square.decompose(r, s, top, part, block, threads, arch);
-        let u = wanted(u, part, n);
-        multiply_by_q(MatRef::from_column_major_slice(a, m, n), tau, u, block, threads);
+        if let Some((q, tau)) = outer {
+            let top = u.as_mut().submatrix_mut(0, 0, n, n);
+            square.multiply(a_or_r, top, vt, part, block, threads);
+            multiply_by_q(q, tau, wanted(u, part, n), block, threads);
+        } else {
+            square.multiply(a_or_r, u, vt, part, block, threads);
+        }
         outcome
     }
 }
 
 impl<T: Scalar<Real: Scalar>> SquareScratch<T> {
-    /// Decomposes `a` without looking at its shape.
-    #[allow(clippy::too_many_arguments, reason = "a matrix, its factors and what they take")]
+    /// A = Q·B·Pᴴ for a bidiagonal B = X·diag(s)·Yᵀ, with X and Y where they are asked for.
     fn decompose(
         &mut self,
         a: &mut [T],
         s: &mut [T::Real],
-        factors: Option<Factors<'_, T>>,
+        vectors: Option<[&mut [T::Real]; 2]>,
         part: &Range<usize>,
-        block: &mut BlockScratch<T>,
         threads: Option<&dyn Threads>,
         arch: Arch,
     ) -> Result<(), usize> {
         let n = s.len();
         let Self { e, tau_q, tau_p, reduction, rotations, values, .. } = self;
         let steps = self.steps;
-        let right = match reduction {
+        match reduction {
             Reduction::Columns { scratch, right } => {
                 let mut bidiagonal = Bidiagonal { d: s, e, tau_q, tau_p };
                 let b = &mut bidiagonal;
@@ -205,14 +247,10 @@ impl<T: Scalar<Real: Scalar>> SquareScratch<T> {
                     }
                     _ => bidiagonalize(a, right, b, scratch, arch),
                 }
-                &right[..]
             }
-            Reduction::Band(scratch) => {
-                scratch.bidiagonalize(a, s, e, threads, arch);
-                &[]
-            }
-        };
-        let (Some(Factors { mut u, mut vt }), Some([x, y])) = (factors, &mut self.vectors) else {
+            Reduction::Band(scratch) => scratch.bidiagonalize(a, s, e, threads, arch),
+        }
+        let Some([x, y]) = vectors else {
             if let Some(values) = values
                 && values_of_one(s, e, values)
             {
@@ -221,29 +259,35 @@ impl<T: Scalar<Real: Scalar>> SquareScratch<T> {
             return arch.dispatch(BidiagonalQr { d: s, e, vectors: None, rotations, steps });
         };
         let divided = |divide: &mut DivideScratch<T::Real>| {
-            divide.vectors(s, e, [&mut x[..], &mut y[..]], part, threads, arch)
+            divide.vectors(s, e, [&mut *x, &mut *y], part, threads, arch)
         };
-        let outcome = if self.divide.as_mut().is_some_and(divided) {
-            Ok(())
-        } else {
-            set_identity(x, n);
-            set_identity(y, n);
-            let vectors = Some((&mut x[..], &mut y[..]));
-            arch.dispatch(BidiagonalQr { d: s, e, vectors, rotations, steps })
-        };
-        // U = Q·X, with ones below X on the diagonal, and Vᴴ = Yᵀ·Pᴴ.
-        set_ones(&mut u, n);
-        for j in 0..n {
-            for i in 0..n {
-                u[(i, j)] = T::from_real(x[i + j * n]);
-                vt[(i, j)] = T::from_real(y[j + i * n]);
-            }
+        if self.divide.as_mut().is_some_and(divided) {
+            return Ok(());
         }
-        let q = MatRef::from_column_major_slice(a, a.len() / n, n);
-        multiply_by_q(q, tau_q, wanted(u, part, n), block, threads);
-        let vt = vt.subrows_mut(part.start, part.len());
-        multiply_by_p(MatRef::from_column_major_slice(right, n, n), tau_p, vt, block, threads);
-        outcome
+        set_identity(x, n);
+        set_identity(y, n);
+        let vectors = Some((x, y));
+        arch.dispatch(BidiagonalQr { d: s, e, vectors, rotations, steps })
+    }
+
+    /// U ← Q·U and Vᴴ ← Vᴴ·Pᴴ, after [`Self::decompose`] of `a`.
+    fn multiply(
+        &self,
+        a: &[T],
+        u: MatMut<'_, T>,
+        vt: MatMut<'_, T>,
+        part: &Range<usize>,
+        block: &mut BlockScratch<T>,
+        threads: Option<&dyn Threads>,
+    ) {
+        let (m, n) = (u.nrows(), vt.nrows());
+        let q = MatRef::from_column_major_slice(a, m, n);
+        multiply_by_q(q, &self.tau_q, wanted(u, part, n), block, threads);
+        if let Reduction::Columns { right, .. } = &self.reduction {
+            let p = MatRef::from_column_major_slice(right, n, n);
+            let vt = vt.subrows_mut(part.start, part.len());
+            multiply_by_p(p, &self.tau_p, vt, block, threads);
+        }
     }
 }
 
@@ -352,8 +396,8 @@ pub(crate) mod tests {
         let (mut s, mut u, mut vt) = (vec![f64::NAN; N], a.clone(), a.clone());
         let mut scratch = Scratch::new(Method::Divide, job, N, N);
         change(&mut scratch);
-        let [u, vt] = [&mut u, &mut vt].map(|x| MatMut::from_column_major_slice_mut(x, N, N));
-        let factors = (job != SingularVectors::None).then_some(Factors { u, vt });
+        let factors = Factors { u: &mut u, vt: &mut vt, by_columns: true };
+        let factors = (job != SingularVectors::None).then_some(factors);
         let outcome = scratch.decompose(&mut a, &mut s, factors, None, Arch::new());
         (s, outcome)
     }

@@ -67,7 +67,7 @@ pub(crate) fn few<S: Simd, R: Pod, G: Pod, const SIZE: usize>(
             return true;
         }
     }
-    let _ = (simd, way, regs);
+    let _ = (simd, way, regs, size_of::<R>());
     false
 }
 
