@@ -7,9 +7,8 @@ use lapax_cuda::sparse::{self, Coo};
 #[cfg(feature = "cuda")]
 use xla_ffi::Bytes;
 
-use super::{c32, c64};
 #[cfg(feature = "cuda")]
-use super::{cuda as device, opaque};
+use super::{c32, c64, cuda as device, opaque};
 
 super::ops! { coo;
     /// Product of a sparse matrix as a list of entries with a dense vector, y = A·x or y = Aᵀ·x.

@@ -7,9 +7,8 @@ use lapax_cuda::sparse::{self, Csr};
 #[cfg(feature = "cuda")]
 use xla_ffi::Bytes;
 
-use super::{c32, c64};
 #[cfg(feature = "cuda")]
-use super::{cuda as device, opaque};
+use super::{c32, c64, cuda as device, opaque};
 
 super::ops! { csr;
     /// Product of a sparse matrix in compressed rows with a dense vector, y = A·x or y = Aᵀ·x.
