@@ -414,12 +414,15 @@ fn both_products<S: Simd, T: Scalar>(
 
 #[cfg(feature = "testing")]
 pub(crate) mod tests {
+    use std::cmp::Ordering;
+
     use pulp::WithSimd;
 
     use super::*;
     use crate::lanes::tests::{Level, close, random};
+    use crate::scalar::nan;
 
-    for_each_scalar!(all_lengths_on_all_levels);
+    for_each_scalar!(all_lengths_on_all_levels, hermitian_products_on_all_levels);
 
     /// Longer than two of the widest registers, for whole ones by twos, an odd one and a part.
     const LENGTHS: std::ops::Range<usize> = 0..70;
@@ -495,6 +498,47 @@ pub(crate) mod tests {
             for level in Level::available() {
                 let found = level.dispatch(Products { columns, length, factors, y });
                 close(&found, &expected, length.max(1), &format!("{length} on {level:?}"));
+            }
+        }
+    }
+
+    /// A·x for the Hermitian A that ends the columns of length n.
+    struct Hermitian<'a, T> {
+        columns: &'a [T],
+        n: usize,
+        x: &'a [T],
+    }
+
+    impl<T: Scalar> WithSimd for Hermitian<'_, T> {
+        type Output = Vec<T>;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> Vec<T> {
+            let mut y = vec![T::ONE; self.x.len()];
+            hermitian_product(simd, self.columns, self.n, self.x, &mut y);
+            y
+        }
+    }
+
+    fn hermitian_products_on_all_levels<T: Scalar>() {
+        for (order, above) in LENGTHS.flat_map(|order| [0, 3].map(|above| (order, above))).skip(2) {
+            let n = above + order;
+            let numbers = random::<T>(order * (n + 1));
+            let (columns, x) = numbers.split_at(order * n);
+            let mut columns = columns.to_vec();
+            for (j, column) in columns.chunks_exact_mut(n).enumerate() {
+                column[..above + j].fill(nan());
+            }
+            let element = |i: usize, j: usize| match i.cmp(&j) {
+                Ordering::Greater => columns[j * n + above + i],
+                Ordering::Equal => T::from_real(columns[j * n + above + i].re()),
+                Ordering::Less => columns[i * n + above + j].conj(),
+            };
+            let row = |i| (0..order).fold(T::ZERO, |sum, j| sum + element(i, j) * x[j]);
+            let expected: Vec<T> = (0..order).map(row).collect();
+            for level in Level::available() {
+                let found = level.dispatch(Hermitian { columns: &columns, n, x });
+                close(&found, &expected, order, &format!("{order} of {n} on {level:?}"));
             }
         }
     }

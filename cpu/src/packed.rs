@@ -6,7 +6,7 @@
 
 use bytemuck::Pod;
 use num_complex::Complex;
-use pulp::Simd;
+use pulp::{MemMask, Simd};
 
 /// A number whose neighbours fill registers.
 pub trait Packed: Copy {
@@ -49,6 +49,41 @@ pub trait Packed: Copy {
     ) -> Self::Reg<S>;
 }
 
+/// Whether parts of registers are read and written by instructions that leave words out. pulp's own jump to a piece of
+/// assembly for each length. On one core of Zen 4, reduction to tridiagonal form with these and with masks, ms: n = 160
+/// and 256 in f32 0.316 and 0.85, 0.200 and 0.59; in f64 0.388 and 1.18, 0.304 and 0.98; in c128 0.785 and 2.85, 0.760
+/// and 2.77; with AVX2 in f32 0.288 and 0.79, 0.205 and 0.60.
+const MASKED: bool = cfg!(target_arch = "x86_64");
+
+/// The first words of a register.
+#[inline(always)]
+fn first_words<S: Simd>(simd: S, count: usize) -> MemMask<S::m32s> {
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    MemMask::new(simd.mask_between_m32s(0, count).mask())
+}
+
+/// The register that a slice begins to fill, with zeros behind.
+#[inline(always)]
+fn read_words<S: Simd>(simd: S, slice: &[u32]) -> S::u32s {
+    let mask = first_words(simd, slice.len());
+    // SAFETY: only words of the slice are read, as many as it has or a register if that has fewer.
+    #[allow(unsafe_code, reason = "pulp has no safe form of the instruction")]
+    unsafe {
+        simd.mask_load_ptr_u32s(mask, slice.as_ptr())
+    }
+}
+
+/// Writes the words for which a slice has room.
+#[inline(always)]
+fn write_words<S: Simd>(simd: S, a: S::u32s, slice: &mut [u32]) {
+    let mask = first_words(simd, slice.len());
+    // SAFETY: only words of the slice are written, as many as it has or a register if that has fewer.
+    #[allow(unsafe_code, reason = "pulp has no safe form of the instruction")]
+    unsafe {
+        simd.mask_store_ptr_u32s(mask, slice.as_mut_ptr(), a);
+    }
+}
+
 macro_rules! packed {
     ($($scalar:ty: $reg:ident, $registers:ident $registers_mut:ident $part:ident $write_part:ident $splat:ident
         $add_multiple:ident $sum:ident $add_product:ident;)+) => {$(
@@ -65,10 +100,16 @@ macro_rules! packed {
             }
             #[inline(always)]
             fn part<S: Simd>(simd: S, slice: &[Self]) -> S::$reg {
+                if MASKED && !S::IS_SCALAR {
+                    return bytemuck::cast(read_words(simd, bytemuck::cast_slice(slice)));
+                }
                 simd.$part(slice)
             }
             #[inline(always)]
             fn write_part<S: Simd>(simd: S, a: S::$reg, slice: &mut [Self]) {
+                if MASKED && !S::IS_SCALAR {
+                    return write_words(simd, bytemuck::cast(a), bytemuck::cast_slice_mut(slice));
+                }
                 simd.$write_part(slice, a);
             }
             #[inline(always)]
