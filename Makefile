@@ -17,6 +17,10 @@ SWEEP := full
 OPENBLAS := $(wildcard /usr/lib/*/libopenblas.so)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 # Without kernels that this processor cannot run, which take a third of the time to compile.
+# The kernels are for this machine's registers alone, which takes a third of the time to compile: SIMD=all
+# is for those of every processor, as test-full builds them, and as `pip wheel .` does.
+SIMD ?= native
+export LAPAX_SIMD = $(SIMD)
 AVX512 := $(shell grep -m 1 -o -w avx512f /proc/cpuinfo 2>/dev/null)
 COMMA := ,
 FEATURES := cuda xla-ffi/fake lapax-cpu/testing $(if $(AVX512),avx512) $(if $(REFERENCE),lapack)
@@ -102,6 +106,7 @@ test-python: $(VENV)/.tools $(OLDEST)/.lapax out/hosts/.plugin
 
 # Besides: the accuracy of every family on every backend, with all kinds, conditions, shapes and
 # batches, beside reference LAPACK's where it is installed.
+test-full: export LAPAX_SIMD = all
 test-full: test test-emulator test-mutants test-deviceless accuracy-reference test-versions test-plugins
 
 # The kernels on the emulator under AddressSanitizer and ThreadSanitizer, and whether these see all branches.

@@ -4,11 +4,16 @@
 //! `reference` and `reference64` are Debian's builds of the reference, with 32-bit and with 64-bit
 //! integers, linked statically, so that no other BLAS can take their names; anything else is a list
 //! of `-L<folder>`, `-l<name>` and paths of library files, in the order of linking.
+//!
+//! And which kinds of registers the kernels are compiled for: all that the target has, or what
+//! LAPAX_SIMD says, `native` for the widest of the machine that builds, or the name of one. Each kind
+//! is a third of the time that a build takes.
 
 use std::env::var;
 use std::path::{Path, PathBuf};
 
 const VARIABLE: &str = "LAPAX_LAPACK";
+const SIMD: &str = "LAPAX_SIMD";
 const PROVIDERS: &[&str] = &[
     "ACCELERATE",
     "INTEL_MKL_DYNAMIC_PARALLEL",
@@ -22,6 +27,14 @@ const PROVIDERS: &[&str] = &[
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    match levels() {
+        Ok(levels) => {
+            for level in levels {
+                println!("cargo::rustc-cfg=lapax_simd_{level}");
+            }
+        }
+        Err(message) => println!("cargo::error={message}"),
+    }
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     println!("cargo::rustc-check-cfg=cfg(lapax_reference)");
     println!("cargo::rustc-check-cfg=cfg(lapax_reference64)");
@@ -54,6 +67,50 @@ fn main() {
     if let Err(message) = outcome {
         println!("cargo::error={message}");
     }
+}
+
+/// The kinds of registers, the widest last, and the chosen ones.
+fn levels() -> Result<Vec<&'static str>, String> {
+    println!("cargo::rerun-if-env-changed={SIMD}");
+    for level in ["scalar", "v3", "v4", "neon"] {
+        println!("cargo::rustc-check-cfg=cfg(lapax_simd_{level})");
+    }
+    let all: &[&str] = match var("CARGO_CFG_TARGET_ARCH").unwrap_or_default().as_str() {
+        "x86_64" if var("CARGO_FEATURE_AVX512").is_ok() => &["scalar", "v3", "v4"],
+        "x86_64" => &["scalar", "v3"],
+        "aarch64" => &["scalar", "neon"],
+        _ => &["scalar"],
+    };
+    let chosen = var(SIMD).unwrap_or_default();
+    let one = match chosen.trim() {
+        "" | "all" => return Ok(all.to_vec()),
+        "native" if var("HOST") != var("TARGET") => {
+            return Err(format!("{SIMD}=native: the build is for another machine than this"));
+        }
+        "native" => all.iter().rev().find(|level| here(level)),
+        name => all.iter().find(|level| **level == name),
+    };
+    let known = all.join(", ");
+    one.map(|level| vec![*level])
+        .ok_or_else(|| format!("{SIMD}={chosen}: expected all, native, or one of {known}"))
+}
+
+/// Whether the machine that builds has such registers: what pulp asks for before it uses them.
+fn here(level: &str) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        macro_rules! all {
+            ($($feature:tt),+) => { $(std::arch::is_x86_feature_detected!($feature))&&+ };
+        }
+        let v3 = all!("sse4.2", "popcnt", "avx", "avx2", "bmi1", "bmi2", "fma", "lzcnt");
+        let v4 = v3 && all!("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl");
+        match level {
+            "v3" => return v3,
+            "v4" => return v4,
+            _ => {}
+        }
+    }
+    level == "scalar" || level == "neon"
 }
 
 /// Links Debian's reference LAPACK and BLAS by their full paths.

@@ -62,6 +62,15 @@ pub extern "C" fn lapax_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
+/// Null where this build's kernels for the CPU run on this processor, else why they cannot: a build may be
+/// for one kind of processor alone.
+#[unsafe(no_mangle)]
+pub extern "C" fn lapax_unfit() -> *const c_char {
+    static REASON: OnceLock<Option<CString>> = OnceLock::new();
+    let reason = REASON.get_or_init(|| lapax_cpu::unfit().and_then(|it| CString::new(it).ok()));
+    reason.as_ref().map_or(std::ptr::null(), |reason| reason.as_ptr())
+}
+
 /// The shapes of a call's results: JSON in, JSON out, to be freed by `lapax_free`.
 ///
 /// In: `{"target": …, "platform": …, "args": [{"dtype": …, "shape": […]}], "attrs": {…},

@@ -47,11 +47,16 @@ impl<'a> Registration<'a> {
     /// Registers them; how many there were. To do so again is harmless.
     ///
     /// # Errors
-    /// NOT_FOUND, with nothing registered, where a name is no target's on that platform. Where the
+    /// NOT_FOUND, with nothing registered, where a name is no target's on that platform, and
+    /// FAILED_PRECONDITION where the build is for another processor than this. Where the
     /// host refuses targets, the others are registered all the same, and the error has the host's
     /// code and says of each refused one why.
     pub fn register(self, registry: Registry) -> Result<usize, Error> {
         let chosen = self.chosen()?;
+        let on_cpu = chosen.iter().any(|target| target.platform == Platform::Cpu);
+        if let Some(reason) = lapax_cpu::unfit().filter(|_| on_cpu) {
+            return Err(Error::new(ErrorCode::FailedPrecondition, reason));
+        }
         let mut refused: Vec<(String, Error)> = Vec::new();
         for target in &chosen {
             let Some(execute) = target.handler else { continue };

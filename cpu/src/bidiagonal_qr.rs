@@ -214,9 +214,9 @@ fn sort<R: Real>(d: &mut [R], mut vectors: Option<(&mut [R], &mut [R])>) {
 
 #[cfg(feature = "testing")]
 pub(crate) mod tests {
-    use pulp::Arch;
 
     use super::*;
+    use crate::arch::Arch;
     use crate::trial::tests::random;
 
     trials!(clustered_values_converge, singular_matrices_converge);

@@ -9,8 +9,8 @@
 use std::ops::Range;
 
 use lapax_core::Real;
-use pulp::Arch;
 
+use crate::arch::Arch;
 use crate::bidiagonal_qr::{BidiagonalQr, Pair};
 use crate::merge::{Basis, Kind, Merge, Scratch, Solved, Towards, Work, halves, sort};
 use crate::rotations::{Rotation, rotation_of, set_identity};

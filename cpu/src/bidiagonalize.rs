@@ -6,9 +6,10 @@
 
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{Real as _, Scalar as _};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
+use crate::arch::Arch;
 use crate::columns::{
     TOGETHER, add_columns, add_product, adjoint_product, dots, row_adjoint, sub_product,
 };

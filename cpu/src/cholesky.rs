@@ -9,8 +9,9 @@ use lapax_core::{
     ItemsInOut, ItemsMut, Real, Scalar as _, for_each, for_each_large, index_fits_i32,
 };
 use lapax_cpu_macros::per_scalar;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::few;
 use crate::lanes::{self, Order, for_each_group};
 use crate::row_major;

@@ -17,8 +17,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{Diag, InOut, Real as _, Scalar as _, Serial, Uplo, run_each};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::cholesky::potrf;
 use crate::simd::{Divisor, sub_scaled};
 use crate::triangular::{self, System};

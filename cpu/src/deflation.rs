@@ -8,8 +8,9 @@ use std::ops::Range;
 
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{Real as _, Scalar as _, Serial};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::columns::reflect_columns;
 use crate::francis::Iteration;
 use crate::hessenberg::{self, form_q, reduce};

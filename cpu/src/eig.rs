@@ -9,8 +9,8 @@ use lapax_core::{
     Items, ItemsMut, Scalar as _, Serial, for_each, for_each_large, for_each_part, index_fits_i32,
 };
 use lapax_cpu_macros::per_scalar;
-use pulp::Arch;
 
+use crate::arch::Arch;
 use crate::balance::{Balance, Scaling, norm};
 use crate::eigenvectors::{Which, eigenvectors, width};
 use crate::lanes::eig::{Finish, Form, Results};

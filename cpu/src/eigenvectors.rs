@@ -6,9 +6,10 @@
 //! w is replaced by that roundoff, as an equal matrix to working precision has it.
 
 use lapax_core::{Real as _, Scalar as _};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
+use crate::arch::Arch;
 use crate::householder::dot;
 use crate::shifted::{System, max};
 use crate::simd::sub_scaled;

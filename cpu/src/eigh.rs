@@ -9,9 +9,10 @@ use lapax_core::{
     for_each_part, index_fits_i32,
 };
 use lapax_cpu_macros::per_scalar;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use smallvec::smallvec;
 
+use crate::arch::Arch;
 use crate::columns::reflect_columns;
 use crate::householder::{BlockScratch, Factor};
 use crate::implicit_ql::{ImplicitQl, STEPS};

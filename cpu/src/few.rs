@@ -7,8 +7,9 @@
 
 use faer::Conj;
 use lapax_core::{Batched, Scalar as _};
-use pulp::{Arch, Scalar as Numbers, Simd, WithSimd};
+use pulp::{Scalar as Numbers, Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::cholesky::root;
 use crate::lanes::{self, Lane, LaneReal, MAX_LANES, Order, Vector};
 use crate::lu::permute;

@@ -8,9 +8,10 @@
 use std::ops::Range;
 
 use lapax_core::{Real as _, Scalar as _};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
+use crate::arch::Arch;
 use crate::bulge::{Bulges, ROWS, TOGETHER, step};
 use crate::standard::{Square, eigenvalues, standardised};
 

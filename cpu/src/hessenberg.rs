@@ -10,8 +10,9 @@ use std::ops::Range;
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{ItemsInOut, ItemsMut, Serial, for_each, for_each_large};
 use lapax_cpu_macros::per_scalar;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::columns::{adjoint_product, row_adjoint, sub_product, sub_products};
 use crate::hessenberg_columns::{FormQ, Reduce};
 use crate::householder::{BlockScratch, Factor, reflector};

@@ -155,9 +155,9 @@ pub(crate) fn sort<R: Real>(d: &mut [R], mut z: Option<&mut [R]>) {
 #[cfg(feature = "testing")]
 #[allow(clippy::cast_precision_loss, reason = "sizes here are small")]
 pub(crate) mod tests {
-    use pulp::Arch;
 
     use super::*;
+    use crate::arch::Arch;
     use crate::rotations::set_identity;
     use crate::trial::is_eigensystem;
 

@@ -7,8 +7,8 @@ use std::sync::PoisonError;
 
 use faer::{Conj, MatMut, MatRef};
 use lapax_core::{Items, ItemsMut, Serial, for_each, run_each};
-use pulp::Arch;
 
+use crate::arch::Arch;
 use crate::lanes::for_each_group;
 use crate::rows;
 use crate::scalar::nanoseconds;

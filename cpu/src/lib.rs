@@ -10,6 +10,7 @@
 #[macro_use]
 pub mod testing;
 
+mod arch;
 mod balance;
 mod bidiagonal_qr;
 mod bidiagonal_svd;
@@ -93,6 +94,7 @@ mod twisted;
 mod two_stage;
 mod update;
 
+pub use arch::{LEVELS, unfit};
 pub use lapax_core::{
     Diag, Error, InOut, Real, Serial, Side, SingularVectors, Spawned, Threads, Trans, Uplo, Vectors,
 };

@@ -7,8 +7,9 @@
 use faer::{Conj, MatMut, MatRef};
 use lapax_core::{Items, ItemsInOut, ItemsMut, for_each, for_each_large, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::few;
 use crate::lanes::lu::Output;
 use crate::lanes::{self, Order, for_each_group};

@@ -14,8 +14,8 @@ use std::sync::{Mutex, PoisonError};
 
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{Real, Serial};
-use pulp::Arch;
 
+use crate::arch::Arch;
 use crate::rotations::{RotateColumns, Rotation, rotation_of};
 use crate::secular::{Roots, Secular, Weights};
 use crate::{Scalar, Threads};

@@ -10,8 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{Scalar as _, Serial, chunks, run_each};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::bulge::{Bulges, ROWS, TOGETHER, step};
 use crate::deflation::{self, Window};
 use crate::francis::{Iteration, Shifts, exceptional, first_column};

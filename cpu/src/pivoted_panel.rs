@@ -7,9 +7,10 @@
 //! panel; here that column alone is formed, and what it has of F becomes zero.
 
 use faer::{Accum, Conj, MatMut, MatRef};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
+use crate::arch::Arch;
 use crate::columns::{add_product, adjoint_product, row_adjoint, sub_product};
 use crate::householder::{Reflector, reflector};
 use crate::pivoted_qr::{Free, Norm, largest};

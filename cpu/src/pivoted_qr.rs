@@ -7,8 +7,9 @@
 
 use lapax_core::{ItemsInOut, ItemsMut, for_each, for_each_large, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::columns::reflect_columns;
 use crate::householder::{BlockScratch, Factor, Reflector, norm, reflector};
 use crate::pivoted_panel::{F_ROW, Panel, factor_panel};

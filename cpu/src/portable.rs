@@ -4,8 +4,9 @@
 
 use faer::{Conj, MatMut, MatRef};
 use lapax_core::{Diag, Uplo};
-use pulp::{Arch, WithSimd};
+use pulp::WithSimd;
 
+use crate::arch::Arch;
 use crate::triangular::System;
 use crate::{Real, Scalar, cholesky, lu, substitution, update};
 

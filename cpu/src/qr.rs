@@ -8,8 +8,9 @@
 use faer::{MatMut, MatRef};
 use lapax_core::{Items, ItemsInOut, ItemsMut, for_each, for_each_large};
 use lapax_cpu_macros::per_scalar;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::cholesky_qr;
 use crate::columns::reflect_columns;
 use crate::householder::{BlockScratch, Reflector, reflector};

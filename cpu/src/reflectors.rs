@@ -3,8 +3,9 @@
 use faer::{MatMut, MatRef};
 use lapax_core::{Items, ItemsInOut, for_each, for_each_large};
 use lapax_cpu_macros::per_scalar;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::columns::{TOGETHER, reflect_columns};
 use crate::householder::{BlockScratch, Factor};
 use crate::lanes::{self, Order, for_each_group};

@@ -208,9 +208,9 @@ impl<R: Real> Sweep<R> {
 #[cfg(feature = "testing")]
 #[allow(clippy::cast_precision_loss, reason = "sizes here are small")]
 pub(crate) mod tests {
-    use pulp::Arch;
 
     use super::*;
+    use crate::arch::Arch;
     use crate::implicit_ql::{ImplicitQl, STEPS};
     use crate::rotations::Rotation;
     use crate::trial::tests::random;

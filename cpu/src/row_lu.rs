@@ -4,8 +4,8 @@
 //! panel are factored in a contiguous copy.
 
 use faer::{Conj, MatMut};
-use pulp::Arch;
 
+use crate::arch::Arch;
 use crate::lu::{COLUMNS, Panel, factor};
 use crate::substitution;
 use crate::tiled_lu::{copy, swap_rows};

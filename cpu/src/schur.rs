@@ -9,8 +9,8 @@ use lapax_core::{
     index_fits_i32,
 };
 use lapax_cpu_macros::per_scalar;
-use pulp::Arch;
 
+use crate::arch::Arch;
 use crate::balance::{Balance, Scaling};
 use crate::francis::Iteration;
 use crate::hessenberg::{self, form_q, reduce};

@@ -6,8 +6,9 @@
 
 use std::fmt::Debug;
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::sparse_row::{add_row, dot_row};
 pub use crate::sparse_scalar::{Index, SparseScalar};
 

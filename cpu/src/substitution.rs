@@ -8,9 +8,10 @@ use std::ops::Range;
 use faer::{Conj, MatMut, MatRef};
 use lapax_core::{Diag, Scalar as _, Uplo};
 use lapax_cpu_macros::apart;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
+use crate::arch::Arch;
 use crate::lanes::{LaneReal as _, MAX_LANES, transpose};
 use crate::packed::Packed;
 use crate::simd::{Divisor, sub_mul};

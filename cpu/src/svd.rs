@@ -9,9 +9,9 @@ use lapax_core::{
     Items, ItemsInOut, ItemsMut, Real as _, Scalar as _, for_each, for_each_large, index_fits_i32,
 };
 use lapax_cpu_macros::per_scalar;
-use pulp::Arch;
 use smallvec::smallvec;
 
+use crate::arch::Arch;
 use crate::lanes::{self, for_each_group};
 use crate::merge::SHARED_ORDER;
 use crate::normal_range::{largest_part, power_near_reciprocal};

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use faer::{MatMut, MatRef};
 use lapax_core::{Real, Scalar as _, Serial};
-use pulp::Arch;
 
+use crate::arch::Arch;
 use crate::bidiagonal_qr::{BidiagonalQr, Pair, STEPS};
 use crate::bidiagonal_svd;
 use crate::bidiagonalize::{self, Bidiagonal, bidiagonalize};

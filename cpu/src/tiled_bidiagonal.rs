@@ -4,8 +4,9 @@
 
 use std::sync::{Mutex, PoisonError, RwLock};
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::bidiagonalize::{
     Bidiagonal, Known, PANEL, Scratch, bidiagonalize, bidiagonalize_rest, both_products,
 };

@@ -10,8 +10,8 @@ use std::sync::{PoisonError, RwLock};
 
 use faer::{Conj, MatMut, MatRef};
 use lapax_core::{Stages, run_tasks};
-use pulp::Arch;
 
+use crate::arch::Arch;
 use crate::cholesky::{Scratch, factor, subtract_hermitian_product};
 use crate::triangular::{System, solve, strips, subtract_product};
 use crate::{Diag, Scalar, Threads, Uplo, substitution};

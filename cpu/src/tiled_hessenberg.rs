@@ -7,8 +7,9 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use faer::{Accum, Conj, MatMut, MatRef};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::columns::add_product;
 use crate::hessenberg::{Aggregate, Overlaps, PANEL, Scratch, part, part_mut, reduce_rest};
 use crate::householder::{Block, Factor};

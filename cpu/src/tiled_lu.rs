@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use faer::{ColMut, Conj, MatMut, MatRef};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::lanes::{Lane, LaneReal, MAX_LANES};
 use crate::lu::{Panel, factor};
 use crate::panels::{self, Panels};

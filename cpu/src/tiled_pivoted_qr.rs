@@ -7,8 +7,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use lapax_core::run_tasks;
-use pulp::Arch;
 
+use crate::arch::Arch;
 use crate::claims::Claims;
 use crate::householder::Factor;
 use crate::pivoted_panel::{F_ROW, Panel, Product, Reflect, Strip};

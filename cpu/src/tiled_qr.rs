@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use faer::{MatMut, MatRef};
 use lapax_core::run_tasks;
-use pulp::Arch;
 
+use crate::arch::Arch;
 use crate::householder::{Block, BlockScratch, Factor};
 use crate::panels::{self, Panels};
 use crate::qr::{self, Panel, factor_scratch};

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use faer::MatMut;
 use lapax_core::{InOut, Scalar as _, Serial, Side, Spawned, Threads, Trans};
-use pulp::Arch;
 
+use crate::arch::Arch;
 use crate::bidiagonalize::{self, Bidiagonal};
 use crate::householder::Factor;
 use crate::lanes::tests::{close, random};

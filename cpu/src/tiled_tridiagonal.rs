@@ -6,8 +6,9 @@
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::columns::{TOGETHER, add_hermitian_product};
 use crate::shared_reduction::{self, GROUPS, LEFT, Panels, Reduction, groups};
 use crate::tridiagonalize::{

@@ -7,8 +7,9 @@
 use std::ops::Range;
 
 use bytemuck::Pod;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::lanes::{LaneReal, MAX_LANES, transpose};
 
 /// The bytes of which lines of the cache are: so many of a column are written together.

@@ -5,9 +5,10 @@
 //! repeated vector shows.
 
 use lapax_core::Real;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
+use crate::arch::Arch;
 use crate::householder::dot;
 use crate::simd::sub_scaled;
 

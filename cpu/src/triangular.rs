@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{Items, ItemsInOut, for_each, for_each_large, run_tasks};
 use lapax_cpu_macros::per_scalar;
-use pulp::Arch;
 
+use crate::arch::Arch;
 use crate::few;
 use crate::lanes::{self, Order, for_each_group};
 use crate::row_major::transpose_one;

@@ -8,8 +8,8 @@ use lapax_core::{
     index_fits_i32,
 };
 use lapax_cpu_macros::per_scalar;
-use pulp::Arch;
 
+use crate::arch::Arch;
 use crate::lanes::perturbed::Perturbed;
 use crate::lanes::tridiagonal::{AsItIs, Division, SolveColumns, Step};
 use crate::lanes::{self, for_each_group};

@@ -8,8 +8,8 @@
 use std::ops::Range;
 
 use lapax_core::Real;
-use pulp::Arch;
 
+use crate::arch::Arch;
 use crate::implicit_ql::ImplicitQl;
 use crate::merge::{Basis, Kind, Merge, Scratch, Towards, Work, halves, sort};
 use crate::rotations::{Rotation, set_identity};

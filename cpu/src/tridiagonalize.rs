@@ -9,8 +9,9 @@ use std::ops::RangeInclusive;
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, Serial, for_each, for_each_large};
 use lapax_cpu_macros::per_scalar;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::columns::{adjoint_product, hermitian_product, row_adjoint, sub_product, sub_products};
 use crate::householder::{Reflector, dot, reflector};
 use crate::lanes::{self, for_each_group};

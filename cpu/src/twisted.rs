@@ -7,9 +7,10 @@
 //! with partial pivoting of a matrix whose columns come in another order.
 
 use lapax_core::{Real as _, Scalar as _};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
+use crate::arch::Arch;
 use crate::simd::sub_mul;
 
 /// The rows from which a system is eliminated from both ends.

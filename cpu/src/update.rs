@@ -2,8 +2,9 @@
 
 use lapax_core::{ItemsInOut, Real as _, Scalar as _, for_each};
 use lapax_cpu_macros::per_scalar;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
+use crate::arch::Arch;
 use crate::lanes::{self, for_each_group};
 use crate::{Error, InOut, Scalar, Threads};
 

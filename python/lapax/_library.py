@@ -21,7 +21,7 @@ _SUFFIXES = (".so", ".dylib", ".dll")
 
 
 class LibraryError(ImportError):
-    """liblapax is missing, is not a shared library, or is not liblapax."""
+    """liblapax is missing, is not a shared library, is not liblapax, or is for another processor."""
 
 
 class RawTarget(NamedTuple):
@@ -164,6 +164,8 @@ def loaded() -> Any:
         library.lapax_target_count.argtypes = ()
         library.lapax_target_at.restype = ctypes.POINTER(_Target)
         library.lapax_target_at.argtypes = (ctypes.c_size_t,)
+        library.lapax_unfit.restype = ctypes.c_char_p
+        library.lapax_unfit.argtypes = ()
         library.lapax_version.restype = ctypes.c_char_p
         library.lapax_version.argtypes = ()
         # void* and not char*: ctypes would copy a char* and lose the pointer that must be freed.
@@ -193,6 +195,9 @@ def loaded() -> Any:
         library.lapax_free.argtypes = (ctypes.c_void_p,)
     except AttributeError as error:
         raise LibraryError(f"{file} is not liblapax: {error}") from error
+    reason = library.lapax_unfit()
+    if reason is not None:
+        raise LibraryError(f"{file}: {_text(reason)}")
     return library
 
 

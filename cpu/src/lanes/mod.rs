@@ -48,9 +48,10 @@ mod whole;
 mod wide;
 
 use lapax_core::{Batched, Threads, for_each_part};
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
+use crate::arch::Arch;
 use crate::simd::ask;
 
 pub(crate) use tile::{Order, Shape, Tile};

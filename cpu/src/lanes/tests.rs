@@ -2,8 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 #![allow(clippy::cast_precision_loss, reason = "sizes here are small")]
 
-use std::sync::OnceLock;
-
 use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Scalar as _, Serial};
 use pulp::Simd;
 
@@ -22,42 +20,10 @@ pub(crate) mod schur;
 pub(crate) mod svd_bidiagonal;
 pub(crate) mod tiles;
 
-/// A kind of register.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Level {
-    Scalar,
-    #[cfg(target_arch = "x86_64")]
-    V3(pulp::x86::V3),
-    #[cfg(all(target_arch = "x86_64", feature = "avx512"))]
-    V4(pulp::x86::V4),
-}
+/// A kind of register: those of this build that this processor has are tested.
+pub(crate) use crate::arch::Arch as Level;
 
 impl Level {
-    /// Those that this processor has; says once which it lacks.
-    pub(crate) fn available() -> Vec<Self> {
-        static LEVELS: OnceLock<Vec<Level>> = OnceLock::new();
-        LEVELS.get_or_init(Self::detect).clone()
-    }
-
-    fn detect() -> Vec<Self> {
-        let mut levels = vec![Self::Scalar];
-        #[cfg(target_arch = "x86_64")]
-        {
-            match pulp::x86::V3::try_new() {
-                Some(simd) => levels.push(Self::V3(simd)),
-                None => println!("skipped: AVX2, which this processor lacks"),
-            }
-            #[cfg(feature = "avx512")]
-            match pulp::x86::V4::try_new() {
-                Some(simd) => levels.push(Self::V4(simd)),
-                None => println!("skipped: AVX-512, which this processor lacks"),
-            }
-            #[cfg(not(feature = "avx512"))]
-            println!("skipped: AVX-512, which is not built in");
-        }
-        levels
-    }
-
     /// The numbers in a register.
     pub(crate) fn lanes<T: Scalar>(self) -> usize {
         self.dispatch(Lanes(std::marker::PhantomData::<T>))
@@ -70,16 +36,6 @@ impl Level {
         kernel: &impl Kernel<T, B>,
     ) {
         self.dispatch(Walk { kernel, part, items, scalar: std::marker::PhantomData::<T> });
-    }
-
-    pub(crate) fn dispatch<W: WithSimd>(self, job: W) -> W::Output {
-        match self {
-            Self::Scalar => Simd::vectorize(pulp::Scalar::new(), job),
-            #[cfg(target_arch = "x86_64")]
-            Self::V3(simd) => Simd::vectorize(simd, job),
-            #[cfg(all(target_arch = "x86_64", feature = "avx512"))]
-            Self::V4(simd) => Simd::vectorize(simd, job),
-        }
     }
 }
 

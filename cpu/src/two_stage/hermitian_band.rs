@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError, RwLock};
 
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::Real as _;
-use pulp::Arch;
 
 use super::bulges::WIDTH;
 use super::schedule::Schedule;
+use crate::arch::Arch;
 use crate::householder::BlockScratch;
 use crate::qr::{self, Panel, factor_scratch};
 use crate::tridiagonalize::{PRODUCT_ORDER, update_columns};

@@ -12,10 +12,10 @@ mod triangular_band;
 mod triangular_bulges;
 
 use lapax_core::Serial;
-use pulp::Arch;
 
 use self::hermitian_bulges::Tridiagonalize;
 use self::triangular_bulges::Bidiagonalize;
+use crate::arch::Arch;
 use crate::{Scalar, Threads};
 
 /// The bytes of a matrix from which the way by a band is taken to eigenvalues, and the order from which it is to
@@ -107,12 +107,12 @@ fn sharing(n: usize, threads: Option<&dyn Threads>) -> &dyn Threads {
 #[allow(clippy::cast_precision_loss, reason = "sizes here are small")]
 pub(crate) mod tests {
     use lapax_core::Scalar as _;
-    use pulp::Arch;
 
     use super::bulges::{WIDTH, storage};
     use super::hermitian_bulges::Tridiagonalize;
     use super::triangular_bulges::Bidiagonalize;
     use super::{hermitian_band, hermitian_bulges, triangular_band, triangular_bulges};
+    use crate::arch::Arch;
     use crate::bidiagonal_qr::{self, BidiagonalQr, Pair};
     use crate::bidiagonalize::{self, Bidiagonal, bidiagonalize};
     use crate::implicit_ql::{self, ImplicitQl};

@@ -9,10 +9,10 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use faer::{Accum, Conj, MatMut, MatRef};
-use pulp::Arch;
 
 use super::bulges::WIDTH;
 use super::schedule::Schedule;
+use crate::arch::Arch;
 use crate::householder::BlockScratch;
 use crate::qr::{self, Panel, factor_scratch};
 use crate::{Scalar, Threads};

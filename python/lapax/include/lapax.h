@@ -24,6 +24,10 @@ struct XLA_FFI_Api;  /* xla/ffi/api/c_api.h */
 /* The library's version, "1.2.3". */
 const char *lapax_version(void);
 
+/* NULL where the kernels of this library for the CPU run on this processor, else why they cannot, valid as
+ * long as the library is loaded. What all processors can load is built without LAPAX_SIMD. */
+const char *lapax_unfit(void);
+
 /* Frees a text that this library returned as char *. NULL is allowed. */
 void lapax_free(char *text);
 
