@@ -211,17 +211,6 @@ def _infer(
     return tuple((ret["dtype"], tuple(ret["shape"])) for ret in answer["rets"])
 
 
-@functools.partial(jax.jit, static_argnames=("name", "attrs", "sizes"))
-def _compiled(*args: jax.Array, name: str, attrs: Attrs, sizes: Sizes) -> Any:
-    return call_p.bind(*args, name=name, attrs=attrs, sizes=sizes)
-
-
-def _impl(*args: jax.Array, **params: Any) -> Any:
-    # jax.disable_jit would turn the compiled call into this function again.
-    with jax.disable_jit(False):
-        return _compiled(*args, **params)
-
-
 def in_front(axis: Any, args: Sequence[Any], dims: Sequence[Any]) -> list[Any]:
     """The operands of a vmapped call with the mapped axis first, repeated where they lack it."""
     return [
@@ -256,7 +245,7 @@ def _lower(
 
 call_p = Primitive("lapax_call")
 call_p.multiple_results = True
-call_p.def_impl(_impl)
+call_p.def_impl(_jax_private.eager(call_p))
 call_p.def_abstract_eval(_abstract)
 ad.primitive_jvps[call_p] = _no_derivative
 ad.primitive_transposes[call_p] = _no_derivative

@@ -216,16 +216,6 @@ def _abstract(*avals: Any, handle: Handle, shapes: Any, vmap_method: Any) -> Seq
     return [jax.core.ShapedArray(shape, dtype) for shape, dtype in shapes]
 
 
-@functools.partial(jax.jit, static_argnames=("handle", "shapes", "vmap_method"))
-def _compiled(*args: jax.Array, **params: Any) -> Any:
-    return callback_p.bind(*args, **params)
-
-
-def _impl(*args: jax.Array, **params: Any) -> Any:
-    with jax.disable_jit(False):
-        return _compiled(*args, **params)
-
-
 def _batched(axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
     method, shapes = params["vmap_method"], params["shapes"]
     if method is None:
@@ -278,7 +268,7 @@ def _no_derivative(*_: Any, **__: Any) -> Any:
 
 callback_p = Primitive(TARGET)
 callback_p.multiple_results = True
-callback_p.def_impl(_impl)
+callback_p.def_impl(_jax_private.eager(callback_p))
 callback_p.def_abstract_eval(_abstract)
 ad.primitive_jvps[callback_p] = _no_derivative
 ad.primitive_transposes[callback_p] = _no_derivative

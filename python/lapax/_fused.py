@@ -1,417 +1,469 @@
-"""Functions inside JAX's linear algebra that become one call each, as primitives of their own.
+"""What takes JAX several operations and a target of lapax one call, found while programs are lowered.
 
-JAX builds them of several primitives, between which whole batches go through memory: the operand of
-a Cholesky factorisation is symmetrized before and its result masked after; that of eigh is
+JAX builds its functions of several primitives, between which whole batches go through memory: the
+operand of a Cholesky factorisation is symmetrized before and its result masked after; that of eigh is
 symmetrized, for which XLA hands the program to another thread; the right-hand sides of a system are
 gathered before two triangular solves; of LU factors slogdet and det use the diagonal; solve and inv
 need them only for one solve; the Q of a Hessenberg form is put together from a block and three
 borders.
 
-What a target cannot serve, and other platforms, get JAX's own function, as does the derivative.
+They are found by what they are, in the body that is lowered, so a program's jaxpr stays JAX's, and
+it does not matter who wrote it, or what vmap and derivatives made of it. What is put in their place
+are primitives that only lowering sees. What a target cannot serve stays as it is.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
+import jax.scipy.linalg as jsl
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import mlir
 
+from lapax import _cuda, _row_major, _rules, _unused
 from lapax import _jax_private as private
-from lapax import _row_major, _rules
-from lapax._call import in_front
+from lapax import _reference as reference
 from lapax._lowering import dtype_name
+from lapax._program import Program, holds
+from lapax._reference import BOTH, FACTORS, REST
 from lapax._table import ops
 
-_CHOLESKY = "cholesky"
-_LU_SOLVE = "_lu_solve_core"
-_SLOGDET = "_slogdet_lu"
-_SOLVE = "_solve"
-_INV = "inv"
-_HESSENBERG = "hessenberg"
-_SYMMETRIZE = "symmetrize"
-_stock = {
-    _CHOLESKY: private.linalg_function(_CHOLESKY),
-    _LU_SOLVE: private.linalg_function(_LU_SOLVE),
-    _SLOGDET: private.numpy_linalg_function(_SLOGDET),
-    _SOLVE: private.linalg_function(_SOLVE),
-    _INV: private.numpy_linalg_function(_INV),
-    _HESSENBERG: private.scipy_linalg_function(_HESSENBERG),
-    _SYMMETRIZE: private.linalg_function(_SYMMETRIZE),
-}
-"""JAX's functions, None where this JAX has none of the name."""
 
-
-def _original(name: str) -> Callable[..., Any]:
-    """A function of JAX's that is replaced: one that this JAX has."""
-    stock = _stock[name]
-    assert stock is not None
-    return stock
-
-
-def replace_functions() -> list[Callable[[], None]]:
-    """Puts the primitives in place of JAX's functions; returns what undoes it."""
-    undo = []
-    for name, ours, primitive, whole in (
-        (_CHOLESKY, _cholesky, _cholesky_p, _stock_cholesky),
-        (_LU_SOLVE, _lu_solve, _lu_solve_p, _stock_lu_solve),
-        (_SLOGDET, _slogdet, _slogdet_p, _stock_slogdet),
-        (_SOLVE, _solve, _solve_p, _stock_solve),
-        (_INV, _inv, _inv_p, _stock_inv),
-        (_HESSENBERG, _hessenberg, _hess_p, _stock_hess),
-        (_SYMMETRIZE, _symmetrize, _symmetrize_p, _stock_symmetrize),
+def rewrite_programs() -> list[Callable[[], None]]:
+    """Lets programs be lowered so; returns what undoes it."""
+    undo = [private.rewrite_bodies(_rewritten)]
+    for primitive in (
+        _cholesky_p,
+        _lu_solve_p,
+        _slogdet_p,
+        _solve_p,
+        _inv_p,
+        _hess_p,
+        _symmetrize_p,
     ):
-        stock = _stock[name]
-        if stock is not None and ours is not None:
-            rule = functools.partial(_rules.fused, primitive.name.removeprefix("lapax_"), whole)
-            undo.append(private.replace_lowering(primitive, _rules.PLATFORM, rule, True))
-            # A custom_jvp keeps its rule among its attributes, a jitted function what it is.
-            named = functools.wraps(stock, updated=())(ours)
-            undo.append(private.replace_linalg_function(name, stock, named))
+        rule = primitive.rule
+        undo.append(private.replace_lowering(primitive.primitive, _rules.PLATFORM, rule, True))
     return undo
 
 
-def _primitive(
-    op: str,
-    ranks: Sequence[int],
-    parameters: tuple[str, ...],
-    whole: Callable[..., Any],
-    results: Callable[[Any], list[tuple[tuple[int, ...], Any]]] | None = None,
-) -> Primitive:
-    """A primitive that computes as `whole`; its one result is of the last operand's type.
+def _rewritten(module: Any, jaxpr: Any) -> Any:
+    """A body with the calls found in it, and without results that nobody reads."""
+    platforms = set(private.platforms(module))
+    if not platforms <= _PLATFORMS or _rules.for_others(module) or not holds(jaxpr, _PARTS):
+        return jaxpr
+    alone = platforms == {_rules.PLATFORM}
+    program = Program(jaxpr, _PARTS, _call if alone else lambda _: None)
+    if alone:
+        program.visit({"lu_pivots_to_permutation": _permutation_of_pivots})
+        program.visit(_RULES)
+    program.without_unused(_unused.RULES)
+    return program.jaxpr(jaxpr)
 
-    `ranks` are those of the operands of one matrix; batch dimensions lead, as for a target.
-    `results` says the shapes and dtypes of several, by the last operand.
+
+_PLATFORMS = frozenset({_rules.PLATFORM, _cuda.PLATFORM})
+
+
+class _Fused:
+    """A primitive that a row-major target serves: results of the last operand's type, or `results`.
+
+    `ranks` are those of the operands of one matrix; batch dimensions lead, as for a target. `whole`
+    is the function of arrays that it is, for what needs more than the call; it binds `plain`.
     """
-    primitive = Primitive(f"lapax_{op}")
-    primitive.multiple_results = results is not None
 
-    def abstract(*avals: Any, **_: Any) -> Any:
+    def __init__(
+        self,
+        op: str,
+        ranks: Sequence[int],
+        results: Callable[[Any], list[tuple[tuple[int, ...], Any]]] | None = None,
+        whole: Callable[..., Any] | None = None,
+    ) -> None:
+        self.op, self.ranks, self.results, self.whole = op, ranks, results, whole
+        self.primitive = Primitive(f"lapax_{op}")
+        self.primitive.multiple_results = True
+        self.primitive.def_abstract_eval(self._abstract)
+
+    def _abstract(self, *avals: Any, **_: Any) -> list[Any]:
         like = avals[-1]
-        specs = private.batch_specs(primitive.name, avals, ranks)
-        if results is None:
-            return private.result_aval(like, like.shape, like.dtype, specs)
-        return [private.result_aval(like, *result, specs) for result in results(like)]
+        specs = private.batch_specs(self.op, avals, self.ranks)
+        results = [(like.shape, like.dtype)] if self.results is None else self.results(like)
+        return [private.result_aval(like, *result, specs) for result in results]
 
-    compiled = jax.jit(primitive.bind, static_argnames=parameters)
+    def rule(self, ctx: Any, *operands: Any, layout: Any = None, **params: Any) -> Sequence[Any]:
+        """How it is lowered: as the target's call, in a `layout` of others with what is around it."""
+        if layout is None:
+            return _rules.fused(self.op, ctx, operands, params)
+        assert self.whole is not None
 
-    def run(*args: Any, **params: Any) -> Any:
-        with jax.disable_jit(False):
-            return compiled(*args, **params)
+        def whole(*arrays: jax.Array) -> Any:
+            return self.whole(layout, *arrays, **params)
 
-    primitive.def_impl(run)
-    primitive.def_abstract_eval(abstract)
-    mlir.register_lowering(
-        primitive, mlir.lower_fun(whole, multiple_results=primitive.multiple_results)
-    )
-    batching.fancy_primitive_batchers[primitive] = functools.partial(_batched, primitive)
-    return primitive
+        lowered: Sequence[Any] = mlir.lower_fun(whole, multiple_results=True)(ctx, *operands)
+        return lowered
 
+    def __call__(self, *arrays: jax.Array, **params: Any) -> list[jax.Array]:
+        results: list[jax.Array] = self.primitive.bind(*arrays, **params)
+        return results
 
-def _batched(
-    primitive: Primitive, axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any
-) -> Any:
-    """One call with a larger batch."""
-    mapped = any(dim is not None for dim in dims)
-    results = primitive.bind(*(in_front(axis, args, dims) if mapped else args), **params)
-    dim = 0 if mapped else None
-    return results, [dim] * len(results) if primitive.multiple_results else dim
-
-
-def _serves(op: str, ranks: Sequence[int], arrays: Sequence[jax.Array]) -> bool:
-    """Whether the op's table has the dtype, and the batch dimensions are alike."""
-    avals = [jax.typeof(x) for x in arrays]
-    if not any(
-        target.signature.variant(dtype_name(avals[0].dtype)) for target in ops().get(op, ())
-    ):
-        return False
-    splits = [aval.ndim - rank for aval, rank in zip(avals, ranks, strict=True)]
-    if any(aval.shape[:split] != avals[0].shape[: splits[0]] or split < 0
-           for aval, split in zip(avals, splits, strict=True)):  # fmt: skip
-        return False
-    try:
-        private.batch_specs(op, avals, ranks)
-    except ValueError:
-        return False
-    return True
+    def fits(self, avals: Sequence[Any], params: Any) -> bool:
+        """Whether the target serves square matrices of these types, of batches that are alike."""
+        a, *_ = avals
+        if any(aval.ndim < rank for aval, rank in zip(avals, self.ranks, strict=True)):
+            return False
+        if a.shape[-1] != a.shape[-2] or not any(
+            target.signature.variant(dtype_name(a.dtype)) for target in ops().get(self.op, ())
+        ):
+            return False
+        splits = [aval.ndim - rank for aval, rank in zip(avals, self.ranks, strict=True)]
+        batches = [aval.shape[:split] for aval, split in zip(avals, splits, strict=True)]
+        if any(batch != batches[0] for batch in batches):
+            return False
+        try:
+            private.batch_specs(self.op, avals, self.ranks)
+        except ValueError:
+            return False
+        return _row_major.attributes(self.op, avals, params) is not None
 
 
 # Cholesky factorisation of (A + Aᴴ)/2 or of A's lower triangle, zero above the diagonal.
 
-
-def _cholesky(x: Any, *, symmetrize_input: bool = True) -> jax.Array:
-    array = jnp.asarray(x)
-    square = array.ndim > 1 and array.shape[-1] == array.shape[-2]
-    if not (square and _serves("cholesky", (2,), [array])):
-        return _stock_cholesky(array, symmetrize_input=symmetrize_input)
-    result: jax.Array = _cholesky_p.bind(array, symmetrize_input=symmetrize_input)
-    return result
+_cholesky_p = _Fused("cholesky", (2,))
 
 
-def _stock_cholesky(x: jax.Array, *, symmetrize_input: bool) -> jax.Array:
-    stock = _original(_CHOLESKY)
-    factor: jax.Array = stock(x, symmetrize_input=symmetrize_input)
-    return factor
+def _masked(program: Program, eqn: Any) -> Any:
+    """select(lower triangle, 0, cholesky(A)), and the mean with its adjoint that A may be."""
+    if len(eqn.invars) != 3 or not program.is_lower(eqn.invars[0]):
+        return None
+    factor = program.maker(eqn.invars[2], "cholesky")
+    if factor is None or program.readers(eqn.invars[2]) > 1 or not program.is_zero(eqn.invars[1]):
+        return None
+    whole = _symmetrized(program, factor.invars[0])
+    a = factor.invars[0] if whole is None else whole
+    params = {"symmetrize_input": whole is not None}
+    if not _cholesky_p.fits([a.aval], params):
+        return None
+    return eqn.replace(primitive=_cholesky_p.primitive, invars=[a], params=params)
 
 
-def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-    return jax.jvp(functools.partial(_stock_cholesky, **params), primals, tangents)
+def _symmetrized(program: Program, atom: Any) -> Any | None:
+    """The A of which this is the mean with its adjoint, (A + Aᴴ)/2; None of another."""
+    halved = program.maker(atom, "div")
+    if halved is None or not _is_number(halved.invars[1], 2):
+        return None
+    added = program.maker(halved.invars[0], "add")
+    if added is None:
+        return None
+    a, adjoint = program.operands(added)
+    is_complex = jnp.issubdtype(a.aval.dtype, jnp.complexfloating)
+    if is_complex:
+        conjugate = program.maker(adjoint, "conj")
+        if conjugate is None:
+            return None
+        adjoint = conjugate.invars[0]
+    turned = program.maker(adjoint, "transpose")
+    if turned is None or program.operands(turned)[0] is not a:
+        return None
+    return a if _swaps_last(turned.params["permutation"]) else None
 
 
-_cholesky_p = _primitive("cholesky", (2,), ("symmetrize_input",), _stock_cholesky)
-ad.primitive_jvps[_cholesky_p] = _cholesky_jvp
+def _swaps_last(permutation: Sequence[int]) -> bool:
+    *rest, i, j = permutation
+    n = len(permutation)
+    return n >= 2 and rest == list(range(n - 2)) and (i, j) == (n - 1, n - 2)
+
+
+def _is_number(atom: Any, number: int) -> bool:
+    value = getattr(atom, "val", None)
+    return value is not None and jnp.ndim(value) == 0 and bool(value == number)
+
+
+# The Hermitian part of a matrix, (A + Aᴴ)/2, where its eigenvalues are wanted.
+
+_symmetrize_p = _Fused("symmetrize", (2,))
+
+
+def _hermitian_part(program: Program, eqn: Any) -> Any:
+    """Before eigh: elsewhere XLA makes it as it reads it."""
+    a = _symmetrized(program, eqn.outvars[0])
+    if a is None or not _symmetrize_p.fits([a.aval], {}):
+        return None
+    users = [other for other in program.eqns if eqn.outvars[0] in program.operands(other)]
+    if any(user.primitive.name != "eigh" for user in users) or not users:
+        return None
+    return eqn.replace(primitive=_symmetrize_p.primitive, invars=[a], params={})
 
 
 # op(A)·X = B from the LU factors of A and their permutation; op is A, Aᵀ or Aᴴ for trans 0, 1, 2.
 
 
-def _lu_solve(lu: Any, permutation: Any, b: Any, trans: int) -> jax.Array:
-    arrays = [jnp.asarray(x) for x in (lu, permutation, b)]
-    n = arrays[0].shape[0]
-    columns = jnp.reshape(arrays[2], (n, math.prod(arrays[2].shape[1:])))
-    operands = private.vary_alike(arrays[0], arrays[1], columns)
-    fit = arrays[1].dtype == jnp.int32 and arrays[0].dtype == arrays[2].dtype and trans in (0, 1, 2)
-    if not (fit and _serves("lu_solve", (2, 1, 2), operands)):
-        x = _stock_lu_solve(*operands, trans=trans)
-    else:
-        x = _lu_solve_p.bind(*operands, trans=trans)
-    return jnp.reshape(x, arrays[2].shape)
+class _Columns(NamedTuple):
+    """How the right-hand sides of a system lie in an array, from the first dimension on: those of
+    `levels`, then `batch` of the matrices, then with `across` one of right-hand sides; then those of
+    a system, of which with `vectors` the last numbers the unknowns, else the one before it."""
+
+    levels: tuple[str, ...]
+    batch: int
+    across: bool
+    vectors: bool
+
+    def kinds(self) -> list[str]:
+        """Of each dimension in front of a system's own."""
+        return [*self.levels, *[BOTH] * self.batch, *[REST] * self.across]
+
+    def solve(self, solve: Callable[[jax.Array], jax.Array], a: Any, b: jax.Array) -> jax.Array:
+        """`solve` takes and returns [*batch, n, columns], whose batch is that of `a`: [*batch, n, n]."""
+        kinds = self.kinds()
+        missing = [i for i, kind in enumerate(kinds) if kind == FACTORS]
+        b = jnp.expand_dims(b, missing)
+        batch = [i for i, kind in enumerate(kinds) if kind != REST]
+        rest = [i for i, kind in enumerate(kinds) if kind == REST]
+        n, *own = range(len(kinds), b.ndim)
+        b = jnp.broadcast_to(
+            b, [a.shape[batch.index(i)] if i in missing else size for i, size in enumerate(b.shape)]
+        )
+        order = [*batch, n, *rest, *own]
+        turned = jnp.transpose(b, order)
+        columns = turned.reshape(
+            *turned.shape[: len(batch) + 1], math.prod(turned.shape[len(batch) + 1 :])
+        )
+        x = solve(columns).reshape(turned.shape)
+        return jnp.transpose(x, [order.index(i) for i in range(b.ndim)])
 
 
-def _stock_lu_solve(
-    lu: jax.Array, permutation: jax.Array, b: jax.Array, *, trans: int
-) -> jax.Array:
-    stock = _original(_LU_SOLVE)
-    solve: Callable[..., jax.Array] = functools.partial(stock, trans=trans)
-    for _ in lu.shape[:-2]:
-        solve = jax.vmap(solve)
-    return solve(lu, permutation, b)
+def _lu_solved(layout: _Columns, lu: Any, permutation: Any, b: Any, *, trans: int) -> list[Any]:
+    def solve(columns: jax.Array) -> jax.Array:
+        return _lu_solve_p(lu, permutation, columns, trans=trans)[0]
+
+    return [layout.solve(solve, lu, b)]
 
 
-def _lu_solve_batched(axis: Any, args: Sequence[Any], dims: Sequence[Any], *, trans: int) -> Any:
-    """Right-hand sides that are mapped alone become columns of the same system."""
-    (lu, permutation, b), (*factors, b_dim) = args, dims
-    if factors != [None, None] or b_dim is None or axis.explicit_mesh_axis is not None:
-        return _batched(_lu_solve_p, axis, args, dims, trans=trans)
-    b = jnp.moveaxis(b, b_dim, -1)
-    columns = jnp.reshape(b, (*b.shape[:-2], b.shape[-2] * b.shape[-1]))
-    x = _lu_solve_p.bind(lu, permutation, columns, trans=trans)
-    return jnp.reshape(x, b.shape), b.ndim - 1
+_lu_solve_p = _Fused("lu_solve", (2, 1, 2), whole=_lu_solved)
 
 
-def _lu_solve_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, trans: int) -> Any:
-    (lu, permutation, b), (lu_dot, _, b_dot) = primals, tangents
-    if type(lu_dot) is ad.Zero:
-        x = _lu_solve_p.bind(*primals, trans=trans)
-        if type(b_dot) is ad.Zero:
-            return x, b_dot
-        return x, _lu_solve_p.bind(lu, permutation, b_dot, trans=trans)
-
-    def solve(lu: jax.Array, b: jax.Array) -> jax.Array:
-        return _stock_lu_solve(lu, permutation, b, trans=trans)
-
-    return jax.jvp(solve, (lu, b), (lu_dot, ad.instantiate_zeros(b_dot)))
-
-
-def _lu_solve_transpose(cotangent: Any, lu: Any, permutation: Any, b: Any, *, trans: int) -> Any:
-    """It is linear in B: the transpose of A⁻¹, A⁻ᵀ or A⁻ᴴ."""
-    if type(cotangent) is ad.Zero:
-        return None, None, ad.Zero(b.aval)
-    if trans == 2:
-        conjugate = _lu_solve_p.bind(lu, permutation, jnp.conj(cotangent), trans=0)
-        return None, None, jnp.conj(conjugate)
-    return None, None, _lu_solve_p.bind(lu, permutation, cotangent, trans=1 - trans)
-
-
-_lu_solve_p = _primitive("lu_solve", (2, 1, 2), ("trans",), _stock_lu_solve)
-ad.primitive_jvps[_lu_solve_p] = _lu_solve_jvp
-ad.primitive_transposes[_lu_solve_p] = _lu_solve_transpose
-batching.fancy_primitive_batchers[_lu_solve_p] = _lu_solve_batched
-
-
-# Sign and logarithm of a determinant, whose derivative is that of JAX's function.
-
-
-def _slogdet_primal(a: Any) -> tuple[jax.Array, jax.Array]:
-    array = jnp.asarray(a)
-    if not _serves("slogdet", (2,), [array]):
-        return _stock_slogdet(array)
-    sign, logabs = _slogdet_p.bind(array)
-    return sign, logabs
-
-
-def _stock_slogdet(a: jax.Array) -> tuple[jax.Array, jax.Array]:
-    stock = _original(_SLOGDET)
-    sign, logabs = stock(a)
-    return sign, logabs
-
-
-def _custom_slogdet() -> Callable[..., Any] | None:
-    """None where JAX's function has no rule of its own for the derivative."""
-    rule = private.jvp_rule(_stock[_SLOGDET])
-    if rule is None:
+def _lu_solve_call(eqn: Any) -> Any:
+    """JAX's `_lu_solve`, whatever is mapped over."""
+    if private.name_of_jit(eqn) != "_lu_solve" or len(eqn.invars) != 3:
         return None
-    function = jax.custom_jvp(_slogdet_primal)
-    function.defjvp(rule)
-    return function
+    lu, permutation, b = (atom.aval for atom in eqn.invars)
+    n = lu.shape[-1]
+    # The factors stand for all operands: only their batch may be on others.
+    columns = jax.ShapeDtypeStruct((*lu.shape[:-1], 1), lu.dtype)
+    if not _lu_solve_p.fits([lu, permutation, _of_shape(lu, columns.shape)], {"trans": 0}):
+        return None
+    if permutation.dtype != jnp.int32 or b.dtype != lu.dtype:
+        return None
+    trans = _transposition(eqn)
+    for layout in _layouts(lu, permutation, b, n):
+        if _is_lu_solve(eqn, layout, trans):
+            return eqn.replace(
+                primitive=_lu_solve_p.primitive, params={"layout": layout, "trans": trans}
+            )
+    return None
 
 
-_slogdet = _custom_slogdet()
-_slogdet_p = _primitive(
-    "slogdet", (2,), (), _stock_slogdet,
-    lambda a: [(a.shape[:-2], a.dtype), (a.shape[:-2], np.finfo(a.dtype).dtype)],
-)  # fmt: skip
+def _of_shape(aval: Any, shape: tuple[int, ...]) -> Any:
+    return aval.update(shape=shape) if shape != aval.shape else aval
 
 
-# A·X = B, and the inverse, by factors that nobody keeps. JAX's derivatives reuse them, and so are
-# those of its functions.
+def _transposition(eqn: Any) -> int:
+    """Of the first triangular system in the body."""
+    body, _ = private.opened(private.called_by_jit(eqn))
+    first = next((e for e in body.eqns if e.primitive.name == "triangular_solve"), None)
+    if first is None or not first.params["transpose_a"]:
+        return 0
+    return 2 if first.params["conjugate_a"] else 1
 
 
-def _solve(a: Any, b: Any) -> jax.Array:
-    operands = [jnp.asarray(x) for x in (a, b)]
-    vector = operands[0].ndim == operands[1].ndim + 1
-    columns = operands[1][..., None] if vector else operands[1]
-    if operands[0].shape[:-1] != columns.shape[:-1] or not _fits(
-        "solve", (2, 2), [operands[0], columns]
-    ):
-        return _stock_solve(*operands)
-    x: jax.Array = _solve_p.bind(*private.vary_alike(operands[0], columns))
-    return x[..., 0] if vector else x
+def _layouts(lu: Any, permutation: Any, b: Any, n: int) -> list[_Columns]:
+    """Those that have these shapes; those that JAX's own functions make first."""
+    batch, found = lu.shape[:-2], []
+    for own in range(len(batch) + 1):
+        for vectors, across in ((True, False), (True, True), (False, False)):
+            rest = b.ndim - own - across - (1 if vectors else 2)
+            if rest < 0 or (across and b.ndim < 2):
+                continue
+            for levels in reference.levels(len(batch) - own, rest):
+                layout = _Columns(levels, own, across, vectors)
+                of_matrices = [i for i, kind in enumerate(layout.kinds()) if kind != REST]
+                dims = [i for i, kind in enumerate(layout.kinds()) if kind != FACTORS]
+                sizes = dict(zip(of_matrices, batch, strict=True))
+                own_sizes = dict(zip(dims, b.shape, strict=False))
+                fits = all(sizes[i] == own_sizes[i] for i in sizes.keys() & own_sizes.keys())
+                if fits and b.shape[len(dims)] == n:
+                    found.append(layout)
+    return sorted(found, key=lambda it: (len(it.levels), -it.batch))
 
 
-def _fits(op: str, ranks: Sequence[int], arrays: Sequence[jax.Array]) -> bool:
-    """Whether the target serves these square matrices and what is of their type."""
-    a, last = arrays[0], arrays[-1]
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or a.dtype != last.dtype:
-        return False
-    served = _row_major.attributes(op, [jax.typeof(x) for x in arrays], {}) is not None
-    return served and _serves(op, ranks, arrays)
+def _is_lu_solve(eqn: Any, layout: _Columns, trans: int) -> bool:
+    solve = private.lu_solve_function()
+
+    def function(lu: Any, permutation: Any, b: Any) -> Any:
+        return solve(lu, permutation, b, trans)
+
+    mapped: Callable[..., Any] = function
+    if layout.across:
+        mapped = jax.vmap(function, in_axes=(None, None, layout.batch), out_axes=layout.batch)
+    mapped = reference.mapped(mapped, layout.levels, (True, True, False))
+    like = reference.call(mapped, [atom.aval for atom in eqn.invars])
+    return like is not None and reference.same(
+        private.called_by_jit(like), private.called_by_jit(eqn)
+    )
 
 
-def _stock_solve(a: jax.Array, b: jax.Array) -> jax.Array:
-    stock = _original(_SOLVE)
-    x: jax.Array = stock(a, b)
-    return x
+# A·X = B, and the inverse, by factors that nobody else reads.
 
 
-def _solve_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    (a, b), (a_dot, b_dot) = primals, tangents
-    b_dot = ad.instantiate_zeros(b_dot)
-    if type(a_dot) is ad.Zero:
-        return jax.jvp(functools.partial(_stock_solve, a), (b,), (b_dot,))
-    return jax.jvp(_stock_solve, (a, b), (a_dot, b_dot))
+def _solved(layout: _Columns, a: Any, b: Any, *, trans: int) -> list[Any]:
+    a = jnp.swapaxes(a, -1, -2) if trans else a
+    return [layout.solve(lambda columns: _solve_p(a, columns)[0], a, b)]
 
 
-def _solve_transpose(cotangent: Any, a: Any, b: Any) -> Any:
-    """It is linear in B: the transpose of A⁻¹."""
-    if type(cotangent) is ad.Zero:
-        return None, ad.Zero(b.aval)
-    return None, _solve_p.bind(jnp.swapaxes(a, -1, -2), cotangent)
+def _inverted(transposed: bool, a: Any) -> list[Any]:
+    x = _inv_p(a)[0]
+    return [jnp.swapaxes(x, -1, -2) if transposed else x]
 
 
-def _solve_batched(axis: Any, args: Sequence[Any], dims: Sequence[Any]) -> Any:
-    """Right-hand sides that are mapped alone become columns of the same system."""
-    (a, b), (a_dim, b_dim) = args, dims
-    if a_dim is not None or b_dim is None or axis.explicit_mesh_axis is not None:
-        return _batched(_solve_p, axis, args, dims)
-    b = jnp.moveaxis(b, b_dim, -1)
-    columns = jnp.reshape(b, (*b.shape[:-2], b.shape[-2] * b.shape[-1]))
-    return jnp.reshape(_solve_p.bind(a, columns), b.shape), b.ndim - 1
+_solve_p = _Fused("solve", (2, 2), whole=_solved)
+_inv_p = _Fused("inv", (2,), whole=_inverted)
 
 
-_solve_p = _primitive("solve", (2, 2), (), _stock_solve)
-ad.primitive_jvps[_solve_p] = _solve_jvp
-ad.primitive_transposes[_solve_p] = _solve_transpose
-batching.fancy_primitive_batchers[_solve_p] = _solve_batched
+def _by_own_factors(program: Program, eqn: Any) -> Any:
+    """A system by LU factors that are made for it alone; of the columns of the identity, the
+    inverse."""
+    lu, permutation, b = program.operands(eqn)
+    factored = program.maker(lu, "lu")
+    trans, layout = eqn.params["trans"], eqn.params["layout"]
+    if factored is None or trans == 2:
+        return None
+    factors, pivots, order = factored.outvars
+    # The same permutation goes with the same factors.
+    if order is not permutation or program.readers(factors) > 1 or program.readers(pivots):
+        return None
+    (a,) = program.operands(factored)
+    kinds = layout.kinds()
+    if program.is_identity(b) and kinds.count(REST) == layout.vectors and FACTORS not in kinds:
+        across = layout.vectors
+        if (not across or kinds[-1] == REST) and _inv_p.fits([a.aval], {}):
+            # By vectors the array holds Xᵀ.
+            params = {"layout": across == (trans == 0)}
+            return eqn.replace(primitive=_inv_p.primitive, invars=[a], params=params)
+    columns = _of_shape(a.aval, (*a.aval.shape[:-1], 1))
+    if not _solve_p.fits([a.aval, columns], {}):
+        return None
+    params = {"layout": layout, "trans": trans}
+    return eqn.replace(primitive=_solve_p.primitive, invars=[a, b], params=params)
 
 
-@jax.jit
-def _inv(a: Any) -> jax.Array:
-    if isinstance(a, jax.Array) and _fits("inv", (2,), [a]):
-        x: jax.Array = _inv_p.bind(a)
-        return x
-    return _stock_inv(a)
+def _permutation_of_pivots(program: Program, eqn: Any) -> Any:
+    """What `lu` has returned already, which `jax.scipy.linalg` makes of its pivots."""
+    factored = program.maker(eqn.invars[0], "lu")
+    if factored is None or program.operands(eqn)[0] is not factored.outvars[1]:
+        return None
+    permutation = factored.outvars[2]
+    return permutation if permutation.aval.shape == eqn.outvars[0].aval.shape else None
 
 
-def _stock_inv(a: Any) -> jax.Array:
-    stock = _original(_INV)
-    x: jax.Array = stock(a)
-    return x
+# Sign and logarithm of a determinant.
 
 
-def _inv_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    return jax.jvp(_stock_inv, primals, tangents)
+def _some(wanted: tuple[bool, ...], results: Sequence[Any]) -> list[Any]:
+    return [result for result, want in zip(results, wanted, strict=True) if want]
 
 
-_inv_p = _primitive("inv", (2,), (), _stock_inv)
-ad.primitive_jvps[_inv_p] = _inv_jvp
+_slogdet_p = _Fused(
+    "slogdet",
+    (2,),
+    lambda a: [(a.shape[:-2], a.dtype), (a.shape[:-2], jnp.finfo(a.dtype).dtype)],
+    lambda wanted, a: _some(wanted, _slogdet_p(a)),
+)
+
+
+def _slogdet_call(eqn: Any) -> Any:
+    """What `jax.numpy.linalg.slogdet` is: a function with a derivative of its own."""
+    body = private.custom_jvp_body(eqn)
+    if body is None or private.opened(body)[0].eqns[0].primitive.name != "lu":
+        return None
+
+    def inner(like: Any) -> Any | None:
+        calls = private.opened(private.called_by_jit(like))[0].eqns
+        return private.custom_jvp_body(calls[0]) if len(calls) == 1 else None
+
+    return _whole(_slogdet_p, jnp.linalg.slogdet, inner, body, eqn)
 
 
 # Hessenberg form with Q.
 
-
-@functools.partial(jax.jit, static_argnames=("calc_q", "overwrite_a", "check_finite"))
-def _hessenberg(
-    a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> jax.Array | tuple[jax.Array, jax.Array]:
-    if calc_q and isinstance(a, jax.Array) and _fits("hess", (2,), [a]):
-        h, q = _hess_p.bind(a)
-        return h, q
-    stock = _original(_HESSENBERG)
-    both: jax.Array | tuple[jax.Array, jax.Array] = stock(
-        a, calc_q=calc_q, overwrite_a=overwrite_a, check_finite=check_finite
-    )
-    return both
+_hess_p = _Fused(
+    "hess",
+    (2,),
+    lambda a: [(a.shape, a.dtype)] * 2,
+    lambda wanted, a: _some(wanted, _hess_p(a)),
+)
 
 
-def _stock_hess(a: jax.Array) -> tuple[jax.Array, jax.Array]:
-    stock = _original(_HESSENBERG)
-    h, q = stock(a, calc_q=True)
-    return h, q
+def _hessenberg(a: jax.Array) -> Any:
+    return jsl.hessenberg(a, calc_q=True)
 
 
-def _hess_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    return jax.jvp(_stock_hess, primals, tangents)
+def _hessenberg_call(eqn: Any) -> Any:
+    """`jax.scipy.linalg.hessenberg` with Q."""
+    body = private.called_by_jit(eqn)
+    if private.name_of_jit(eqn) != "hessenberg" or not holds(private.opened(body)[0], _MAKES_Q):
+        return None
+    return _whole(_hess_p, _hessenberg, private.called_by_jit, body, eqn)
 
 
-_hess_p = _primitive("hess", (2,), (), _stock_hess, lambda a: [(a.shape, a.dtype)] * 2)
-ad.primitive_jvps[_hess_p] = _hess_jvp
+def _whole(
+    fused: _Fused,
+    function: Callable[..., Any],
+    inner: Callable[[Any], Any | None],
+    body: Any,
+    eqn: Any,
+) -> Any:
+    """`fused` in place of an equation whose body is what `inner` finds in one of JAX's functions of
+    one matrix with two results, whatever is mapped over and whichever results are read."""
+    if len(eqn.invars) != 1 or not fused.fits([eqn.invars[0].aval], {}):
+        return None
+    (a,) = (atom.aval for atom in eqn.invars)
+    for own in range(a.ndim - 1):
+        mapped = reference.mapped(function, (BOTH,) * (a.ndim - 2 - own), (True,))
+        like = reference.call(mapped, [a])
+        found = None if like is None else inner(like)
+        if found is None:
+            continue
+        for wanted in ((True, True), (True, False), (False, True)):
+            if sum(wanted) != len(eqn.outvars):
+                continue
+            part = found if all(wanted) else private.results_alone(found, wanted)
+            if reference.same(part, body):
+                params = {} if all(wanted) else {"layout": wanted}
+                return eqn.replace(primitive=fused.primitive, params=params)
+    return None
 
 
-# The Hermitian part of a matrix, (A + Aᴴ)/2.
+_MAKES_Q = frozenset({"householder_product"})
 
 
-def _symmetrize(x: Any) -> jax.Array:
-    if _fits("symmetrize", (2,), [x]):
-        part: jax.Array = _symmetrize_p.bind(x)
-        return part
-    return _stock_symmetrize(x)
+def _call(eqn: Any) -> Any:
+    """What one equation that stands for a whole function becomes; None where it stays."""
+    if not any(holds(body, _PARTS) for body in private.bodies(eqn)):
+        return None
+    for match in (_lu_solve_call, _slogdet_call, _hessenberg_call):
+        found = match(eqn)
+        if found is not None:
+            return found
+    return None
 
 
-def _stock_symmetrize(x: jax.Array) -> jax.Array:
-    stock = _original(_SYMMETRIZE)
-    part: jax.Array = stock(x)
-    return part
+_RULES = {
+    "select_n": _masked,
+    "div": _hermitian_part,
+    _lu_solve_p.primitive.name: _by_own_factors,
+}
+"""What is found by its last operation."""
 
-
-def _symmetrize_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-    (x,), (x_dot,) = primals, tangents
-    part = _symmetrize_p.bind(x)
-    return part, x_dot if type(x_dot) is ad.Zero else _symmetrize_p.bind(x_dot)
-
-
-def _symmetrize_transpose(cotangent: Any, x: Any) -> Any:
-    """It is linear over the reals, and its own transpose."""
-    zero = type(cotangent) is ad.Zero
-    return (ad.Zero(x.aval) if zero else _symmetrize_p.bind(cotangent),)
-
-
-_symmetrize_p = _primitive("symmetrize", (2,), (), _stock_symmetrize)
-ad.primitive_jvps[_symmetrize_p] = _symmetrize_jvp
-ad.primitive_transposes[_symmetrize_p] = _symmetrize_transpose
+_PARTS = frozenset({"cholesky", "lu", "triangular_solve", "hessenberg", *_unused.RULES})
+"""Primitives without which there is nothing to find."""

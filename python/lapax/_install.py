@@ -146,9 +146,7 @@ def _replace_rules() -> None:
     for primitive, by_name in private.programs_by_name().items():
         rule = functools.partial(_rules.calling, by_name, private.common_rule(primitive))
         _replace(primitive, rule, True, None)
-    _state.undo.extend(_fused.replace_functions())
-    for name, dce_rule in _unused.RULES.items():
-        _state.undo.append(private.set_dce_rule(primitives[name], dce_rule))
+    _state.undo.extend(_fused.rewrite_programs())
 
 
 def _replace_sparse_rules() -> None:

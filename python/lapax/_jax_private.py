@@ -10,23 +10,23 @@ import functools
 import re
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import jax.scipy.linalg as jsl
 import jaxlib.cpu_sparse
 import jaxlib.lapack
 import numpy as np
 from jax._src import core as _core
+from jax._src import dispatch as _dispatch  # 0.8.0 – 0.12.0.1
 from jax._src import ffi as _ffi
 from jax._src.export import _export
+from jax._src.interpreters import mlir as _mlir  # 0.8.0 – 0.12.0.1
 from jax._src.interpreters import partial_eval as _partial_eval  # 0.8.0 – 0.12.0.1
 from jax._src.lax import linalg as _linalg  # 0.8.0 – 0.12.0.1; public minus geqrf_p, geqp3_p
-from jax._src.numpy import linalg as _numpy_linalg  # 0.8.0 – 0.12.0.1
-from jax._src.scipy import linalg as _scipy_linalg  # 0.8.0 – 0.12.0.1
-from jax.extend.core import Primitive
+from jax._src.pjit import jit_p as _jit_p  # 0.8.0 – 0.12.0.1
+from jax._src.sharding_impls import UnspecifiedValue as _UnspecifiedValue  # 0.8.0 – 0.12.0.1
+from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, Var
 from jax.extend.mlir import ir
 from jax.interpreters import batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
@@ -46,58 +46,140 @@ def linalg_primitives() -> dict[str, Primitive]:
     return {primitive.name: primitive for primitive in found}
 
 
-def linalg_function(name: str) -> Callable[..., Any] | None:
-    """A function of JAX's module for linear algebra, None where it has none of that name.
+def lu_solve_function() -> Callable[..., Any]:
+    """`(lu, permutation, b, trans)`, jitted, by which JAX solves with LU factors.
 
-    0.8.0 – 0.12.0.1: `cholesky`, which jax.numpy and jax.scipy look up there for each call, and
-    `_lu_solve_core(lu, permutation, b, trans)` of one system.
+    0.8.0 – 0.12.0.1: linalg._lu_solve.
     """
-    return _found(_linalg, name)
-
-
-def numpy_linalg_function(name: str) -> Callable[..., Any] | None:
-    """A function of jax.numpy's linear algebra, None where it has none of that name.
-
-    0.8.0 – 0.12.0.1: `_slogdet_lu(a)`, a custom_jvp that `slogdet` and `det` look up for each call;
-    `inv(a)`, which is `jax.numpy.linalg.inv`.
-    """
-    return _found(_numpy_linalg, name)
-
-
-def scipy_linalg_function(name: str) -> Callable[..., Any] | None:
-    """A function of jax.scipy's linear algebra, None where it has none of that name.
-
-    0.8.0 – 0.12.0.1: `hessenberg(a, *, calc_q, overwrite_a, check_finite)`, which is
-    `jax.scipy.linalg.hessenberg`.
-    """
-    return _found(_scipy_linalg, name)
-
-
-def jvp_rule(function: Any) -> Callable[..., Any] | None:
-    """The rule of a custom_jvp; None of another function. 0.8.0 – 0.12.0.1: `custom_jvp.jvp`."""
-    return _found(function, "jvp")
-
-
-def _found(place: Any, name: str) -> Callable[..., Any] | None:
-    function: Callable[..., Any] | None = getattr(place, name, None)
+    function: Callable[..., Any] = _linalg._lu_solve
     return function
 
 
-def replace_linalg_function(
-    name: str, stock: Callable[..., Any], function: Callable[..., Any]
-) -> Callable[[], None]:
-    """Puts a function in place of one of JAX's where JAX looks it up; returns what undoes it."""
-    modules = (_linalg, _numpy_linalg, _scipy_linalg, jnp.linalg, jsl)
-    replaced = [module for module in modules if getattr(module, name, None) is stock]
-    for module in replaced:
-        setattr(module, name, function)
+# Bodies of programs. 0.8.0 – 0.12.0.1: mlir.jaxpr_subcomp(ctx, jaxpr, …) lowers every one, of programs,
+# inner jits, loops and branches, and is looked up there for each. An equation's parameters hold
+# bodies with their constants: ClosedJaxpr, since 0.12 Jaxpr.
+
+
+def rewrite_bodies(rewrite: Callable[[Any, Any], Any]) -> Callable[[], None]:
+    """Lets `rewrite(module context, jaxpr)` say what is lowered for a body, a jaxpr of the same
+    variables; returns what undoes it."""
+    original = _mlir.jaxpr_subcomp
+
+    @functools.wraps(original)
+    def lower(ctx: Any, jaxpr: Any, *args: Any, **options: Any) -> Any:
+        return original(ctx, rewrite(ctx, jaxpr), *args, **options)
 
     def undo() -> None:
-        for module in replaced:
-            if getattr(module, name) is function:
-                setattr(module, name, stock)
+        if _mlir.jaxpr_subcomp is lower:
+            _mlir.jaxpr_subcomp = original
 
+    _mlir.jaxpr_subcomp = lower
     return undo
+
+
+def eager(primitive: Primitive) -> Callable[..., Any]:
+    """How JAX runs a primitive of its own that is called outside of jit, checks for NaN included.
+
+    0.8.0 – 0.12.0.1: dispatch.apply_primitive.
+    """
+    return functools.partial(_dispatch.apply_primitive, primitive)
+
+
+DERIVATIVES = frozenset({"jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd", "jvp"})
+"""Parameters of calls with derivatives of their own that are made anew at each trace."""
+
+
+def platforms(module: Any) -> Sequence[str]:
+    """The platforms that a module is lowered for."""
+    return tuple(module.platforms)
+
+
+def fresh(var: Any) -> Any:
+    """A variable of the same type."""
+    return Var(var.aval)
+
+
+def is_body(value: Any) -> bool:
+    """Whether a parameter is a body."""
+    return isinstance(value, ClosedJaxpr | Jaxpr)
+
+
+def opened(body: Any) -> tuple[Any, Sequence[Any]]:
+    """A body without its constants, and these."""
+    return (body.jaxpr, body.consts) if hasattr(body, "consts") else (body, ())
+
+
+def bodies(eqn: Any) -> Iterator[Any]:
+    """The bodies among an equation's parameters."""
+    for value in eqn.params.values():
+        for part in value if isinstance(value, tuple | list) else (value,):
+            if is_body(part):
+                yield opened(part)[0]
+
+
+def solver_of(eqn: Any) -> tuple[Sequence[Any], Any] | None:
+    """The operands and the body by which a custom_linear_solve is lowered; None of another.
+
+    0.8.0 – 0.12.0.1: `const_lengths` and `jaxprs`, named tuples of matvec, vecmat, solve,
+    transpose_solve; the operands are their constants, in this order, and the right-hand sides.
+    """
+    if eqn.primitive.name != "custom_linear_solve":
+        return None
+    counts, (body, consts) = eqn.params["const_lengths"], opened(eqn.params["jaxprs"].solve)
+    first = counts.matvec + counts.vecmat
+    rest = first + counts.solve + counts.transpose_solve
+    operands = [*eqn.invars[first : first + counts.solve], *eqn.invars[rest:]]
+    return None if consts else (operands, body)
+
+
+def plain_call(eqn: Any) -> tuple[Sequence[Any], Any] | None:
+    """The operands and the body of an inner jit that asks for nothing else; None of another.
+
+    0.8.0 – 0.12.0.1: the primitive jit.
+    """
+    if eqn.primitive is not _jit_p:
+        return None
+    params, (body, consts) = eqn.params, opened(eqn.params["jaxpr"])
+    placed = (*params["in_shardings"], *params["out_shardings"])
+    laid = (*params["in_layouts"], *params["out_layouts"], *params["compiler_options_kvs"])
+    asks = any(not isinstance(it, _UnspecifiedValue) for it in placed) or any(
+        it is not None for it in laid
+    )
+    return None if consts or asks or any(params["donated_invars"]) else (eqn.invars, body)
+
+
+def custom_jvp_body(eqn: Any) -> Any | None:
+    """The body of a function with a derivative of its own; None of another equation.
+
+    0.8.0 – 0.12.0.1: custom_jvp_call of `call_jaxpr`.
+    """
+    return eqn.params["call_jaxpr"] if eqn.primitive.name == "custom_jvp_call" else None
+
+
+def called_by_jit(eqn: Any) -> Any | None:
+    """The body of an inner jit; None of another equation."""
+    return eqn.params["jaxpr"] if eqn.primitive is _jit_p else None
+
+
+def name_of_jit(eqn: Any) -> str | None:
+    """The name of an inner jit; None of another equation."""
+    return eqn.params["name"] if eqn.primitive is _jit_p else None
+
+
+def results_alone(body: Any, used: Sequence[bool]) -> Any:
+    """A body with these of its results, as JAX leaves it. 0.8.0 – 0.12.0.1: partial_eval.dce_jaxpr."""
+    return _partial_eval.dce_jaxpr(opened(body)[0], list(used), True)[0]
+
+
+def traced(function: Callable[..., Any], avals: Sequence[Any]) -> Any:
+    """The jaxpr of a function of arrays of these types, of their sharding and varying axes."""
+    operands = []
+    for aval in avals:
+        mesh = aval.sharding.mesh
+        placed = {} if mesh.empty else {"sharding": NamedSharding(mesh, aval.sharding.spec)}
+        varying = {"vma": aval.vma} if getattr(aval, "vma", None) else {}
+        operands.append(jax.ShapeDtypeStruct(aval.shape, aval.dtype, **placed, **varying))
+    return jax.make_jaxpr(function)(*operands).jaxpr
 
 
 SPARSE = "jax.experimental.sparse"
@@ -334,32 +416,16 @@ def _set_attributes(call: Any, attributes: Mapping[str, int]) -> None:
 
 
 def for_export(ctx: Any) -> bool:
-    """Whether jax.export lowers. 0.8.0 – 0.12.0.1: module_context.lowering_parameters."""
-    return bool(ctx.module_context.lowering_parameters.for_export)
+    """Whether jax.export lowers. 0.8.0 – 0.12.0.1: lowering_parameters of a rule's or the module's
+    context."""
+    module = getattr(ctx, "module_context", ctx)
+    return bool(module.lowering_parameters.for_export)
 
 
 def result_avals(primitive: Primitive, avals: Sequence[Any], **params: Any) -> list[Any]:
     """The types of a linear-algebra primitive's results. 0.8.0 – 0.12.0.1: avals and effects."""
     results, _ = primitive.abstract_eval(*avals, **params)
     return list(results)
-
-
-def set_dce_rule(primitive: Primitive, rule: Rule) -> Callable[[], None]:
-    """Sets how unused results of a primitive are dropped; returns what undoes it.
-
-    0.8.0 – 0.12.0.1: partial_eval.dce_rules[primitive], no entry for linear algebra. A rule takes
-    which results are used and the equation, since 0.12 which operands are live between the two.
-    """
-    before = _partial_eval.dce_rules.get(primitive)
-
-    def undo() -> None:
-        if _partial_eval.dce_rules.get(primitive) is rule:
-            del _partial_eval.dce_rules[primitive]
-            if before is not None:
-                _partial_eval.dce_rules[primitive] = before
-
-    _partial_eval.dce_rules[primitive] = rule
-    return undo
 
 
 def has_batching_rule(primitive: Primitive) -> bool:

@@ -64,10 +64,13 @@ def row_major(
     return _by_rows(name, functools.partial(renaming, stock), ctx, operands, params)
 
 
-def fused(op: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any) -> Sequence[Any]:
-    """The row-major target that serves a whole function of JAX's, or that function."""
-    instead = mlir.lower_fun(stock, multiple_results=len(ctx.avals_out) > 1)
-    return _by_rows(op, instead, ctx, operands, params)
+def fused(op: str, ctx: Any, operands: Sequence[Any], params: Mapping[str, Any]) -> Sequence[Any]:
+    """The row-major target of what `_fused` found, which serves it."""
+
+    def none(*_: Any, **__: Any) -> Sequence[Any]:
+        raise NotImplementedError(f"lapax: no target serves {op} of {ctx.avals_in}")
+
+    return _by_rows(op, none, ctx, operands, params)
 
 
 def _by_rows(
@@ -107,7 +110,7 @@ def _call(
             continue
         if attributes is None or not all(is_static(aval.shape) for aval in avals):
             break
-        if _for_others(ctx):
+        if for_others(ctx):
             break
         scratch = [
             ctx.avals_in[ret.alias].update(weak_type=False)
@@ -284,6 +287,6 @@ def _names() -> dict[str, str]:
     return {target.name: target.name if keep else target.jax_name for target in targets(PLATFORM)}
 
 
-def _for_others(ctx: Any) -> bool:
+def for_others(ctx: Any) -> bool:
     """Whether only names of jaxlib's will do."""
     return exporting_context.value or (taken_over() and private.for_export(ctx))
