@@ -1,10 +1,10 @@
-"""What takes JAX several operations and a target of lapax one call, found while programs are lowered.
+"""What takes JAX several operations and lapax one call, found while programs are lowered.
 
 JAX builds its functions of several primitives, between which whole batches go through memory: the
-operand of a Cholesky factorisation is symmetrized before and its result masked after; that of eigh is
-symmetrized, for which XLA hands the program to another thread; the right-hand sides of a system are
-gathered before two triangular solves; of LU factors slogdet and det use the diagonal; solve and inv
-need them only for one solve; the Q of a Hessenberg form is put together from a block and three
+operand of a Cholesky factorisation is symmetrized before and its result masked after; that of eigh
+is symmetrized, for which XLA hands the program to another thread; the right-hand sides of a system
+are gathered before two triangular solves; of LU factors slogdet and det use the diagonal; solve and
+inv need them only for one solve; the Q of a Hessenberg form is put together from a block and three
 borders.
 
 They are found by what they are, in the body that is lowered, so a program's jaxpr stays JAX's, and
@@ -14,6 +14,7 @@ are primitives that only lowering sees. What a target cannot serve stays as it i
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
+import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
@@ -67,18 +69,24 @@ def _rewritten(module: Any, jaxpr: Any) -> Any:
 _PLATFORMS = frozenset({_rules.PLATFORM, _cuda.PLATFORM})
 
 
-class _Fused:
-    """A primitive that a row-major target serves: results of the last operand's type, or `results`.
+Results = list[tuple[tuple[int, ...], Any]]
+"""Shapes and dtypes."""
 
-    `ranks` are those of the operands of one matrix; batch dimensions lead, as for a target. `whole`
-    is the function of arrays that it is, for what needs more than the call; it binds `plain`.
+
+class _Fused:
+    """A primitive that a row-major target serves: one result of the last operand's type, or those
+    that `results` says by it.
+
+    `ranks` are those of the operands of one matrix; batch dimensions lead, as for a target. With
+    the parameter `layout` it is the function `whole` of this and the operands, which calls it
+    without.
     """
 
     def __init__(
         self,
         op: str,
         ranks: Sequence[int],
-        results: Callable[[Any], list[tuple[tuple[int, ...], Any]]] | None = None,
+        results: Callable[[Any], Results] | None = None,
         whole: Callable[..., Any] | None = None,
     ) -> None:
         self.op, self.ranks, self.results, self.whole = op, ranks, results, whole
@@ -90,17 +98,13 @@ class _Fused:
         like = avals[-1]
         specs = private.batch_specs(self.op, avals, self.ranks)
         results = [(like.shape, like.dtype)] if self.results is None else self.results(like)
-        return [private.result_aval(like, *result, specs) for result in results]
+        return [private.result_aval(like, shape, dtype, specs) for shape, dtype in results]
 
     def rule(self, ctx: Any, *operands: Any, layout: Any = None, **params: Any) -> Sequence[Any]:
-        """How it is lowered: as the target's call, in a `layout` of others with what is around it."""
-        if layout is None:
+        """How it is lowered."""
+        if layout is None or self.whole is None:
             return _rules.fused(self.op, ctx, operands, params)
-        assert self.whole is not None
-
-        def whole(*arrays: jax.Array) -> Any:
-            return self.whole(layout, *arrays, **params)
-
+        whole = functools.partial(self.whole, layout, **params)
         lowered: Sequence[Any] = mlir.lower_fun(whole, multiple_results=True)(ctx, *operands)
         return lowered
 
@@ -200,9 +204,11 @@ def _hermitian_part(program: Program, eqn: Any) -> Any:
 
 
 class _Columns(NamedTuple):
-    """How the right-hand sides of a system lie in an array, from the first dimension on: those of
-    `levels`, then `batch` of the matrices, then with `across` one of right-hand sides; then those of
-    a system, of which with `vectors` the last numbers the unknowns, else the one before it."""
+    """How the right-hand sides of systems lie in an array, from the first dimension on.
+
+    Those of `levels`, then `batch` of the matrices, then with `across` one of right-hand sides;
+    then those of a system: the unknowns, and without `vectors` its columns.
+    """
 
     levels: tuple[str, ...]
     batch: int
@@ -214,7 +220,7 @@ class _Columns(NamedTuple):
         return [*self.levels, *[BOTH] * self.batch, *[REST] * self.across]
 
     def solve(self, solve: Callable[[jax.Array], jax.Array], a: Any, b: jax.Array) -> jax.Array:
-        """`solve` takes and returns [*batch, n, columns], whose batch is that of `a`: [*batch, n, n]."""
+        """`solve` maps [*batch, n, columns] to the like; `a`, [*batch, n, n], has the batch."""
         kinds = self.kinds()
         missing = [i for i, kind in enumerate(kinds) if kind == FACTORS]
         b = jnp.expand_dims(b, missing)
@@ -373,12 +379,15 @@ def _some(wanted: tuple[bool, ...], results: Sequence[Any]) -> list[Any]:
     return [result for result, want in zip(results, wanted, strict=True) if want]
 
 
-_slogdet_p = _Fused(
-    "slogdet",
-    (2,),
-    lambda a: [(a.shape[:-2], a.dtype), (a.shape[:-2], jnp.finfo(a.dtype).dtype)],
-    lambda wanted, a: _some(wanted, _slogdet_p(a)),
-)
+def _sign_and_logarithm(a: Any) -> Results:
+    return [(a.shape[:-2], a.dtype), (a.shape[:-2], np.finfo(a.dtype).dtype)]
+
+
+def _part_of_slogdet(wanted: tuple[bool, ...], a: Any) -> list[Any]:
+    return _some(wanted, _slogdet_p(a))
+
+
+_slogdet_p = _Fused("slogdet", (2,), _sign_and_logarithm, _part_of_slogdet)
 
 
 def _slogdet_call(eqn: Any) -> Any:
@@ -396,12 +405,16 @@ def _slogdet_call(eqn: Any) -> Any:
 
 # Hessenberg form with Q.
 
-_hess_p = _Fused(
-    "hess",
-    (2,),
-    lambda a: [(a.shape, a.dtype)] * 2,
-    lambda wanted, a: _some(wanted, _hess_p(a)),
-)
+
+def _form_and_vectors(a: Any) -> Results:
+    return [(a.shape, a.dtype)] * 2
+
+
+def _part_of_hess(wanted: tuple[bool, ...], a: Any) -> list[Any]:
+    return _some(wanted, _hess_p(a))
+
+
+_hess_p = _Fused("hess", (2,), _form_and_vectors, _part_of_hess)
 
 
 def _hessenberg(a: jax.Array) -> Any:

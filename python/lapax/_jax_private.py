@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.extend.core
 import jaxlib.cpu_sparse
 import jaxlib.lapack
 import numpy as np
@@ -24,9 +25,9 @@ from jax._src.export import _export
 from jax._src.interpreters import mlir as _mlir  # 0.8.0 – 0.12.0.1
 from jax._src.interpreters import partial_eval as _partial_eval  # 0.8.0 – 0.12.0.1
 from jax._src.lax import linalg as _linalg  # 0.8.0 – 0.12.0.1; public minus geqrf_p, geqp3_p
+from jax._src.named_sharding import UnspecifiedValue as _UnspecifiedValue  # 0.8.0 – 0.12.0.1
 from jax._src.pjit import jit_p as _jit_p  # 0.8.0 – 0.12.0.1
-from jax._src.sharding_impls import UnspecifiedValue as _UnspecifiedValue  # 0.8.0 – 0.12.0.1
-from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, Var
+from jax.extend.core import Jaxpr, Primitive, Var
 from jax.extend.mlir import ir
 from jax.interpreters import batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
@@ -55,9 +56,9 @@ def lu_solve_function() -> Callable[..., Any]:
     return function
 
 
-# Bodies of programs. 0.8.0 – 0.12.0.1: mlir.jaxpr_subcomp(ctx, jaxpr, …) lowers every one, of programs,
-# inner jits, loops and branches, and is looked up there for each. An equation's parameters hold
-# bodies with their constants: ClosedJaxpr, since 0.12 Jaxpr.
+# Bodies of programs. 0.8.0 – 0.12.0.1: mlir.jaxpr_subcomp(ctx, jaxpr, …) lowers every one, of
+# programs, inner jits, loops and branches, and is looked up there for each. An equation's parameters
+# hold bodies with their constants: ClosedJaxpr, since 0.12 Jaxpr.
 
 
 def rewrite_bodies(rewrite: Callable[[Any, Any], Any]) -> Callable[[], None]:
@@ -99,9 +100,12 @@ def fresh(var: Any) -> Any:
     return Var(var.aval)
 
 
+_BODIES = (Jaxpr, getattr(jax.extend.core, "ClosedJaxpr", Jaxpr))
+
+
 def is_body(value: Any) -> bool:
     """Whether a parameter is a body."""
-    return isinstance(value, ClosedJaxpr | Jaxpr)
+    return isinstance(value, _BODIES)
 
 
 def opened(body: Any) -> tuple[Any, Sequence[Any]]:
@@ -167,7 +171,10 @@ def name_of_jit(eqn: Any) -> str | None:
 
 
 def results_alone(body: Any, used: Sequence[bool]) -> Any:
-    """A body with these of its results, as JAX leaves it. 0.8.0 – 0.12.0.1: partial_eval.dce_jaxpr."""
+    """A body with these of its results, as JAX leaves it.
+
+    0.8.0 – 0.12.0.1: partial_eval.dce_jaxpr.
+    """
     return _partial_eval.dce_jaxpr(opened(body)[0], list(used), True)[0]
 
 

@@ -21,7 +21,7 @@ _SUFFIXES = (".so", ".dylib", ".dll")
 
 
 class LibraryError(ImportError):
-    """liblapax is missing, is not a shared library, is not liblapax, or is for another processor."""
+    """liblapax is missing, no shared library, not liblapax, or for another processor."""
 
 
 class RawTarget(NamedTuple):

@@ -1,8 +1,8 @@
-"""The body of a jaxpr, flattened, as equations that can be looked at from both ends and replaced.
+"""The body of a jaxpr, flattened, as equations that can be followed both ways and replaced.
 
-A body is what JAX lowers in one go: a whole program, or what a loop, a branch or an inner jit holds.
-Inner jits that are short, the solver inside a `custom_linear_solve` and `stop_gradient` are opened,
-so that what belongs together stands together; lowered are the same operations.
+A body is what JAX lowers in one go: a program, or what a loop, a branch or an inner jit holds.
+Inner jits that are short, the solver in a `custom_linear_solve` and `stop_gradient` are opened, so
+that what belongs together stands together; the operations stay the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Match = Callable[[Any], Any]
 
 
 class Program:
-    """A body's equations in order. Variables are read through `atom`, which knows what is the same."""
+    """A body's equations in order. What they read goes through `atom`: some variables are one."""
 
     def __init__(self, jaxpr: Any, primitives: frozenset[str], call: Match) -> None:
         """`primitives` are the names of those that may be part of something that is replaced."""
@@ -38,7 +38,7 @@ class Program:
         self._renew()
 
     def _open(self, jaxpr: Any, scope: dict[Any, Any] | None) -> None:
-        """Appends the equations of a body; of an inner one with variables of their own, in `scope`."""
+        """Appends a body's equations; those of an inner one with new variables, kept in `scope`."""
         for eqn in jaxpr.eqns:
             invars, outvars = eqn.invars, list(eqn.outvars)
             if scope is not None:
@@ -86,7 +86,7 @@ class Program:
                     yield atom
 
     def maker(self, atom: Any, *names: str) -> Any | None:
-        """The equation that makes an atom; None of an argument, and unless it has one of `names`."""
+        """The equation that makes an atom, if of one of `names`; None of an argument."""
         atom = self.atom(atom)
         eqn = None if isinstance(atom, Literal) else self._makers.get(atom)
         return eqn if eqn is None or not names or eqn.primitive.name in names else None
@@ -184,7 +184,7 @@ class Program:
         return len(atom.aval.shape)
 
     def _compared(self, atom: Any) -> tuple[str, tuple[int, int], tuple[int, int], int] | None:
-        """A comparison of two numberings of axes: its name, (axis, first number) twice, the rank."""
+        """A comparison of numberings of axes: its name, (axis, first number) twice, the rank."""
         eqn = self.maker(atom, "eq", "ge", "le", "broadcast_in_dim")
         if eqn is None:
             return None

@@ -1,7 +1,7 @@
 """Whether a body is that of one of JAX's functions, which is traced anew to be compared with.
 
 Names say little: anyone may jit a function called `solve`. JAX traces a function of its own to the
-same body each time, and vmap makes the same of it, so that equality is decided equation by equation.
+same body each time, and vmap makes the same of it, so equality is decided equation by equation.
 """
 
 from __future__ import annotations
