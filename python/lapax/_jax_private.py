@@ -57,8 +57,8 @@ def lu_solve_function() -> Callable[..., Any]:
 
 
 # Bodies of programs. 0.8.0 – 0.12.0.1: mlir.jaxpr_subcomp(ctx, jaxpr, …) lowers every one, of
-# programs, inner jits, loops and branches, and is looked up there for each. An equation's parameters
-# hold bodies with their constants: ClosedJaxpr, since 0.12 Jaxpr.
+# programs, inner jits, loops and branches, and is looked up there for each. An equation's
+# parameters hold bodies with their constants: ClosedJaxpr, since 0.12 Jaxpr.
 
 
 def rewrite_bodies(rewrite: Callable[[Any, Any], Any]) -> Callable[[], None]:
