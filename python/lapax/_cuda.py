@@ -16,7 +16,7 @@ from jax.extend.core import Primitive
 from lapax import _jax_private as private
 from lapax import _library, _unused
 from lapax._lowering import dtype_name, is_static, lower_target, numpy_dtype
-from lapax._rules import exporting_context
+from lapax._rules import for_others
 from lapax._table import targets
 
 PLATFORM = "cuda"
@@ -64,7 +64,7 @@ def _own(op: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any) 
         aval.dtype == numpy_dtype(operand.dtype) and is_static(aval.shape)
         for aval, operand in zip(avals, (*variant.args, *variant.rets), strict=True)
     )
-    if variant is None or not served or exporting_context.value:
+    if variant is None or not served or for_others(ctx):
         kept: Sequence[Any] = stock(ctx, *operands, **params)
         return kept
     attributes = {attr.name: params[attr.name] for attr in target.signature.attrs}
@@ -73,7 +73,7 @@ def _own(op: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any) 
 
 def _renaming(stock: private.Rule, ctx: Any, *args: Any, **params: Any) -> Any:
     """JAX's rule, its calls going to lapax unless the program is to run without lapax."""
-    return private.rename_calls(lambda: stock(ctx, *args, **params), _names())
+    return private.rename_calls(lambda: stock(ctx, *args, **params), _names(ctx))
 
 
 def _eigh_values(
@@ -82,11 +82,11 @@ def _eigh_values(
     """The eigenvalues of `eigh_p` alone: its call, without vectors where it goes to lapax."""
     avals = private.result_avals(primitive, ctx.avals_in, **params)
     both = ctx.replace(primitive=primitive, avals_out=avals)
-    results = private.rename_calls(lambda: stock(both, a, **params), _names(), {"mode": ord("N")})
+    results = private.rename_calls(lambda: stock(both, a, **params), _names(ctx), {"mode": ord("N")})
     return list(results)[1:]
 
 
-def _names() -> dict[str, str]:
-    if exporting_context.value:
+def _names(ctx: Any) -> dict[str, str]:
+    if for_others(ctx):
         return {}
     return {target.name: target.jax_name for target in targets(PLATFORM)}

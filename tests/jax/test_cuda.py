@@ -127,9 +127,17 @@ def test_eigenvalues_alone_are_asked_for():
     assert f"mode = {ord('N')} : ui8" in lowered.as_text()
 
 
+def test_programs_that_leave_the_process_call_jaxlibs_names():
+    program = jax.export.export(jax.jit(jnp.linalg.qr), platforms=("cuda",))
+    stock = program(SQUARE).mlir_module()
+    with lapax.installed():
+        assert program(SQUARE).mlir_module() == stock
+    assert "cusolver_geqrf_ffi" in stock
+
+
 def test_one_program_for_both_platforms():
     # Of cholesky, JAX 0.8 exports XLA's own operation for CUDA.
-    with lapax.installed():
+    with lapax.installed(), lapax.exporting(names="lapax"):
         program = jax.export.export(
             jax.jit(jnp.linalg.qr),
             platforms=("cpu", "cuda"),
