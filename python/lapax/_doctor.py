@@ -80,6 +80,9 @@ def _cuda() -> Iterator[tuple[str, str]]:
     yield "cuda", f"{found['kernels']} modules of kernels"
     driver = found["driver"]
     yield "cuda driver", f"CUDA {driver['version']}" if "version" in driver else driver["error"]
+    reason = _library.cuda_unfit()
+    if reason is not None:
+        yield "cuda in use", f"jaxlib's: {reason}"
     for library in found["libraries"]:
         yield library["name"], library.get("error") or library["file"] or "an unknown file"
 

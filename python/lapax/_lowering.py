@@ -80,9 +80,7 @@ def lower_target(
     return rule(ctx, *operands, **attrs)
 
 
-def _require_one_batch(
-    target: Target, variant: Variant, shapes: Sequence[tuple[Any, ...]]
-) -> None:
+def _require_one_batch(target: Target, variant: Variant, shapes: Sequence[tuple[Any, ...]]) -> None:
     batch, *_ = batches = [
         shape[: max(len(shape) - rank, 0)]
         for shape, rank in zip(shapes, variant.ranks(shapes), strict=True)

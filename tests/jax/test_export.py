@@ -87,7 +87,7 @@ def test_one_function_runs_and_is_exported_in_any_order():
 
 
 def test_names_that_nobody_has():
-    with pytest.raises(ValueError, match="expected \"jaxlib\" or \"lapax\", got 'eigen'"):
+    with pytest.raises(ValueError, match='expected "jaxlib" or "lapax", got \'eigen\''):
         lapax.exporting(names="eigen")
 
 

@@ -108,7 +108,6 @@ def test_shapes_of_the_command_line(text):
     assert shape.shape == tuple(map(int, sizes))
 
 
-
 def test_a_plugin_states_its_version():
     plugin = os.environ.get("LAPAX_PJRT_PLUGIN")
     if not plugin:
