@@ -15,7 +15,7 @@ from jax.experimental import sparse
 import lapax
 from lapax import _jax_private as private
 from lapax import _library
-from programs import run_python
+from programs import emitted_calls, run_python
 
 F32 = np.float32
 SQUARE = jax.ShapeDtypeStruct((5, 4, 4), F32)
@@ -133,9 +133,9 @@ def test_eigenvalues_alone_are_asked_for():
 
 def test_programs_that_leave_the_process_call_jaxlibs_names():
     program = jax.export.export(jax.jit(jnp.linalg.qr), platforms=("cuda",))
-    stock = program(SQUARE).mlir_module()
+    stock = emitted_calls(program(SQUARE).mlir_module())
     with lapax.installed():
-        assert program(SQUARE).mlir_module() == stock
+        assert emitted_calls(program(SQUARE).mlir_module()) == stock
     assert "cusolver_geqrf_ffi" in stock
 
 

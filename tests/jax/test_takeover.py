@@ -238,11 +238,10 @@ def test_exporting_is_for_one_function_too():
             assert "@lapax.lapax_cholesky" in function.lower(a).as_text()
         with lapax.exporting():
             program = jax.export.export(function)(a).mlir_module()
-            assert "custom_call @lapack_spotrf_ffi" in program
-            assert "@lapax" not in program
+            assert emitted_calls(program) == ["lapack_spotrf_ffi"]
             assert "lapax" not in function.lower(a).as_text()
             function(a)
-        assert jax.export.export(function)(a).mlir_module() == program
+        assert emitted_calls(jax.export.export(function)(a).mlir_module()) == ["lapack_spotrf_ffi"]
         assert "lapax" in function.lower(a).as_text()
 
 
