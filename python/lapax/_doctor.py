@@ -49,9 +49,10 @@ def _device() -> jax.Device | str:
     """The first CPU device, or why there is none: JAX_PLATFORMS may name other platforms alone."""
     try:
         return jax.devices("cpu")[0]
-    except RuntimeError as error:
+    except (RuntimeError, AssertionError) as error:  # JAX asserts that there is any backend.
         platforms = jax.config.jax_platforms
-        return f"no CPU device (JAX_PLATFORMS is {platforms!r}): {error}"
+        reason = str(error) or "JAX has no backend"
+        return f"no CPU device (JAX_PLATFORMS is {platforms!r}): {reason}"
 
 
 def _facts(device: jax.Device | str) -> Iterator[tuple[str, str]]:

@@ -35,7 +35,6 @@ CONFIGS = {
     "enable_checks": lambda: jax.enable_checks(True),
     "disable_jit": jax.disable_jit,
     "checking_leaks": jax.checking_leaks,
-    "log_compiles": lambda: jax.log_compiles(True),
 }
 
 

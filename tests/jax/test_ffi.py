@@ -270,5 +270,5 @@ def test_free_dimensions_that_are_no_sizes(name, k):
 def test_free_dimensions_beyond_an_address_space():
     with pytest.raises(ValueError, match="at most min"):
         lapax.ffi.svd_subset(np.eye(3, dtype=np.float32), k=2**62, start=0)
-    with pytest.raises(ValueError, match="^cu_lu_pivots_to_permutation: .*address space"):
+    with pytest.raises(ValueError, match=r"^cu_lu_pivots_to_permutation: .*address space"):
         lapax.ffi.lu_pivots_to_permutation(np.zeros(3, np.int32), p=2**62)
