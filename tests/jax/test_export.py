@@ -254,7 +254,7 @@ def test_runs_in_a_process_that_only_imports_lapax(file):
     assert root_of_a_matrix(file, "import lapax") == "[[2.0, 0.0], [1.0, 2.0]]"
 
 
-# Until 0.12, JAX made jaxlib's handlers fit to be called only where it lowers linear algebra itself.
+# Until 0.12, JAX makes jaxlib's handlers fit to be called only where it lowers linear algebra.
 READY = "jax.numpy.linalg.inv(np.eye(2))"
 
 
