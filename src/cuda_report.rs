@@ -8,7 +8,8 @@ use serde_json::json;
 /// {"name", "error"}]}`; opens the libraries. Null in a build without the feature `cuda`.
 #[cfg(feature = "cuda")]
 pub(crate) fn report() -> Json {
-    let driver = match lapax_cuda::driver::version() {
+    let started = lapax_cuda::driver::present();
+    let driver = match started.and_then(|()| lapax_cuda::driver::version()) {
         Ok(version) => json!({ "version": format!("{}.{}", version / 1000, version % 1000 / 10) }),
         Err(error) => json!({ "error": error.to_string() }),
     };
@@ -32,4 +33,12 @@ pub(crate) fn kernels() -> usize {
     return lapax_cuda::MODULES.len();
     #[cfg(not(feature = "cuda"))]
     0
+}
+
+/// Why the driver of this machine cannot run the kernels of this build, if that is so.
+pub(crate) fn unfit() -> Option<String> {
+    #[cfg(feature = "cuda")]
+    return if kernels() == 0 { None } else { lapax_cuda::driver::unfit() };
+    #[cfg(not(feature = "cuda"))]
+    None
 }

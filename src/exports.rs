@@ -117,6 +117,19 @@ pub extern "C" fn lapax_cuda_kernels() -> usize {
     cuda_report::kernels()
 }
 
+/// Null where this machine's NVIDIA driver runs this build's CUDA kernels, where there is no driver and
+/// where there are no kernels; else why it cannot. Opens the driver's library and does not start it.
+#[unsafe(no_mangle)]
+pub extern "C" fn lapax_cuda_unfit() -> *const c_char {
+    static REASON: OnceLock<Option<CString>> = OnceLock::new();
+    let reason = REASON.get_or_init(|| {
+        // A libcuda that lacks the function panics, and is nobody's driver.
+        let reason = catch_unwind(cuda_report::unfit).unwrap_or_default();
+        reason.and_then(|it| CString::new(it).ok())
+    });
+    reason.as_ref().map_or(std::ptr::null(), |reason| reason.as_ptr())
+}
+
 /// What CUDA's targets will find on this machine, as JSON, for `lapax_free`: `{"kernels": number,
 /// "driver": {"version"} or {"error"}, "libraries": [{"name", "file"} or {"name", "error"}]}`, or null.
 #[unsafe(no_mangle)]
@@ -257,8 +270,8 @@ fn infer(request: &str) -> Result<Json, String> {
     let attrs = scalars.iter().map(|(key, scalar)| (key.clone(), scalar.value())).collect();
     let dims = (request["dims"].as_object().into_iter().flatten())
         .map(|(key, value)| {
-            let size = value.as_i64().ok_or_else(|| format!("dimension {key}: {value}"))?;
-            Ok((key.clone(), size))
+            let no_size = || format!("{name}: dimension `{key}`: expected a size, got {value}");
+            Ok((key.clone(), value.as_i64().ok_or_else(no_size)?))
         })
         .collect::<Result<_, String>>()?;
     let given = Given { args: shapes.into_iter().map(Some).collect(), rets: None, attrs, dims };

@@ -23,49 +23,68 @@ pub fn present() -> Result<(), Error> {
     static PRESENT: OnceLock<Result<(), Error>> = OnceLock::new();
     PRESENT
         .get_or_init(|| {
-            // SAFETY: opens and closes the library; its initialisers are NVIDIA's.
-            if !unsafe { sys::is_culib_present() } {
-                return Err(Error::unavailable(
-                    "the NVIDIA driver's libcuda.so.1 was not found: is the driver installed, and \
-                     visible in this container?",
-                ));
-            }
+            found()?;
             // SAFETY: the library is there; the call takes no pointers.
             check(unsafe { sys::cuInit(0) }, || "starting the NVIDIA driver".to_owned())
         })
         .clone()
 }
 
-/// The CUDA release that the driver supports: 13000 is 13.0.
+/// Whether there is a libcuda.
+fn found() -> Result<(), Error> {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    // SAFETY: opens and closes the library; its initialisers are NVIDIA's.
+    if *FOUND.get_or_init(|| unsafe { sys::is_culib_present() }) {
+        return Ok(());
+    }
+    Err(Error::unavailable(
+        "the NVIDIA driver's libcuda.so.1 was not found: is the driver installed, and visible in \
+         this container?",
+    ))
+}
+
+/// The CUDA release that the driver supports: 13000 is 13.0. Does not start the driver.
 ///
 /// # Errors
-/// As [`present`].
+/// UNAVAILABLE where libcuda is not found.
 pub fn version() -> Result<c_int, Error> {
-    present()?;
+    found()?;
     let mut version = 0;
-    // SAFETY: the address of an integer.
+    // SAFETY: the address of an integer. The driver answers before cuInit, too.
     check(unsafe { sys::cuDriverGetVersion(&raw mut version) }, || {
         "the driver's version".to_owned()
     })?;
     Ok(version)
 }
 
-/// Whether the driver reads this build's kernels.
+/// Whether the driver reads this build's kernels. Does not start it.
+///
+/// A driver reads machine code of its own major release of CUDA and of earlier ones, so one for CUDA 12
+/// reads none of nvcc 13's. (NVIDIA's package for forward compatibility brings a libcuda that does, and
+/// that is the one which answers here.)
 ///
 /// # Errors
-/// UNAVAILABLE, with both versions, where it is too old.
+/// UNAVAILABLE, with both versions, where it is too old, and as [`version`].
 pub fn runs_kernels() -> Result<(), Error> {
-    let version = version()?;
-    if version >= OLDEST_DRIVER {
-        return Ok(());
-    }
+    too_old(version()?).map_or(Ok(()), |reason| Err(Error::unavailable(reason)))
+}
+
+/// Why the driver does not read this build's kernels, with both versions. None where it does, where there
+/// is none, and where it does not tell. Does not start it.
+pub fn unfit() -> Option<String> {
+    too_old(version().ok()?)
+}
+
+fn too_old(version: c_int) -> Option<String> {
     let dotted = |version: c_int| format!("{}.{}", version / 1000, version % 1000 / 10);
-    Err(Error::unavailable(format!(
-        "the NVIDIA driver supports CUDA {}, but lapax's kernels need a driver for CUDA {} (580 or \
-         later)",
-        dotted(version),
-        dotted(OLDEST_DRIVER)
-    )))
+    (version < OLDEST_DRIVER).then(|| {
+        format!(
+            "the NVIDIA driver supports CUDA {}, but lapax's kernels need a driver for CUDA {} (580 \
+             or later)",
+            dotted(version),
+            dotted(OLDEST_DRIVER)
+        )
+    })
 }
 
 /// What a device offers to a block.

@@ -132,7 +132,10 @@ impl<'a> Check<'a> {
     fn bind(&mut self) {
         for (name, value) in &self.given.dims {
             match self.signature.dims.iter().position(|dim| dim.name == name) {
-                Some(index) => self.dims[index] = Some(*value),
+                Some(index) if *value >= 0 => self.dims[index] = Some(*value),
+                Some(_) => self
+                    .mismatches
+                    .push(format!("dimension `{name}`: expected a size, got {value}")),
                 None => {
                     let known: Vec<&str> = self.signature.dims.iter().map(|dim| dim.name).collect();
                     let known = known.join(", ");
@@ -283,7 +286,16 @@ impl<'a> Check<'a> {
                     None => {}
                 }
             }
-            shapes.push(Shape { dtype: ret.dtype, dims });
+            let shape = Shape { dtype: ret.dtype, dims };
+            // Those that a call passes are looked at as operands.
+            if self.given.rets.is_none() && self.mismatches.is_empty() && !addressable(&shape) {
+                let negative = shape.dims.iter().any(|dim| *dim < 0);
+                let problem =
+                    if negative { "is no shape" } else { "is larger than an address space" };
+                let (name, text) = (ret.name, shape_text(&shape));
+                self.mismatches.push(format!("result `{name}`: {text} {problem}"));
+            }
+            shapes.push(shape);
         }
         shapes
     }

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from lapax import _doctor, _library, _render
 from lapax._table import targets
@@ -67,15 +68,11 @@ def _targets(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    import jax
-
     from lapax import _export
 
     try:
         shapes = [_export.shape(arg) for arg in options.args]
-        with jax.enable_x64(_export.needs_64_bits(shapes) or jax.config.jax_enable_x64):
-            function = _export.function(options.function)
-            text = _export.program(function, shapes, platform=options.platform)
+        text = _program(options, shapes)
         version = options.stablehlo
         if options.plugin:
             version = _export.readable_version(options.plugin)
@@ -83,10 +80,30 @@ def _export(options: argparse.Namespace) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    options.output.write_bytes(code)
+    try:
+        options.output.write_bytes(code)
+    except OSError as error:
+        print(f"{options.output} cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
     form = "text" if options.text else f"StableHLO {version}"
     print(f"{options.output}: {form}, {len(code)} bytes")
     return 0
+
+
+def _program(options: argparse.Namespace, shapes: Sequence[Any]) -> str:
+    """The program's text. Raises ValueError, whatever the function raises for such arguments."""
+    import jax
+
+    from lapax import _export
+
+    with jax.enable_x64(_export.needs_64_bits(shapes) or jax.config.jax_enable_x64):
+        function = _export.function(options.function)
+        _export.require_fitting(options.function, function, len(shapes))
+        try:
+            return _export.program(function, shapes, platform=options.platform)
+        except Exception as error:
+            call = f"{options.function} of {', '.join(options.args)}"
+            raise ValueError(f"{call}: {type(error).__name__}: {error}") from error
 
 
 def _paths(options: argparse.Namespace) -> int:

@@ -8,15 +8,18 @@ which needs neither.
 from __future__ import annotations
 
 import functools
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import jax
 from jax.extend.core import Primitive
 
 from lapax import _jax_private as private
 from lapax import _library, _unused
 from lapax._lowering import dtype_name, is_static, lower_target, numpy_dtype
-from lapax._rules import exporting_context
+from lapax._rules import for_others
 from lapax._table import targets
 
 PLATFORM = "cuda"
@@ -25,10 +28,10 @@ PLATFORM = "cuda"
 def replace_rules(primitives: Iterable[Primitive]) -> list[Callable[[], None]]:
     """Wraps JAX's rules for CUDA; returns what undoes it.
 
-    None is wrapped where this liblapax has no kernels: then jaxlib serves all.
+    None is wrapped where lapax's kernels cannot run: then jaxlib serves all.
     """
     undo = []
-    if _library.cuda_kernels() == 0:
+    if not _usable():
         return []
     for primitive in primitives:
         entry = private.lowering_entry(primitive, PLATFORM)
@@ -47,12 +50,43 @@ def replace_rules(primitives: Iterable[Primitive]) -> list[Callable[[], None]]:
 def replace_formats(primitives: Mapping[Primitive, str]) -> list[Callable[[], None]]:
     """The same for sparse formats, by the target of the given op: none of JAX's rules is called."""
     undo = []
-    for primitive, op in primitives.items() if _library.cuda_kernels() else ():
+    for primitive, op in primitives.items() if _usable() else ():
         entry = private.lowering_entry(primitive, PLATFORM)
         if entry is not None:
             rule = functools.partial(_own, op, entry.rule)
             undo.append(private.replace_lowering(primitive, PLATFORM, rule, entry.inline))
     return undo
+
+
+def _usable() -> bool:
+    """Whether this liblapax has kernels, and no driver here that is too old for them.
+
+    Without any driver they are usable: the program may be lowered for another machine.
+    """
+    if _library.cuda_kernels() == 0:
+        return False
+    reason = _library.cuda_unfit()
+    if reason is not None:
+        _warn(reason)
+    return reason is None
+
+
+@functools.cache
+def _warn(reason: str) -> None:
+    """Once in a process, and not where JAX_PLATFORMS says that there is no CUDA to be used."""
+    platforms = jax.config.jax_platforms
+    if not platforms or {"cuda", "gpu"} & set(platforms.split(",")):
+        warnings.warn(
+            f"lapax leaves CUDA to jaxlib: {reason}", RuntimeWarning, stacklevel=_stacklevel()
+        )
+
+
+def _stacklevel() -> int:
+    """That of the caller of lapax, as warnings.warn counts."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("lapax."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _own(op: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any) -> Sequence[Any]:
@@ -64,7 +98,7 @@ def _own(op: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any) 
         aval.dtype == numpy_dtype(operand.dtype) and is_static(aval.shape)
         for aval, operand in zip(avals, (*variant.args, *variant.rets), strict=True)
     )
-    if variant is None or not served or exporting_context.value:
+    if variant is None or not served or for_others(ctx):
         kept: Sequence[Any] = stock(ctx, *operands, **params)
         return kept
     attributes = {attr.name: params[attr.name] for attr in target.signature.attrs}
@@ -73,7 +107,7 @@ def _own(op: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any) 
 
 def _renaming(stock: private.Rule, ctx: Any, *args: Any, **params: Any) -> Any:
     """JAX's rule, its calls going to lapax unless the program is to run without lapax."""
-    return private.rename_calls(lambda: stock(ctx, *args, **params), _names())
+    return private.rename_calls(lambda: stock(ctx, *args, **params), _names(ctx))
 
 
 def _eigh_values(
@@ -82,11 +116,13 @@ def _eigh_values(
     """The eigenvalues of `eigh_p` alone: its call, without vectors where it goes to lapax."""
     avals = private.result_avals(primitive, ctx.avals_in, **params)
     both = ctx.replace(primitive=primitive, avals_out=avals)
-    results = private.rename_calls(lambda: stock(both, a, **params), _names(), {"mode": ord("N")})
+    results = private.rename_calls(
+        lambda: stock(both, a, **params), _names(ctx), {"mode": ord("N")}
+    )
     return list(results)[1:]
 
 
-def _names() -> dict[str, str]:
-    if exporting_context.value:
+def _names(ctx: Any) -> dict[str, str]:
+    if for_others(ctx):
         return {}
     return {target.name: target.jax_name for target in targets(PLATFORM)}

@@ -28,27 +28,42 @@ _FEATURES = ("avx2", "fma", "avx512f", "avx512dq", "asimd", "sve")
 
 def run() -> int:
     """Prints the report; returns 0 where every target passed, 1 otherwise."""
-    for label, value in _facts():
+    device = _device()
+    for label, value in _facts(device):
         print(f"{label + ':':<16}{value}")
+    if isinstance(device, str):
+        print("\nno self-test can run without a CPU device")
+        return 1
     print(f"\n{'target':<32}{'dtype':<12}{'residual':>9}  (limit {check.LIMIT:g})")
     failures = 0
     for target in targets("cpu"):
         for dtype in target.dtypes:
-            line, passed = _tested(target, dtype)
+            line, passed = _tested(device, target, dtype)
             failures += not passed
             print(line)
     print(f"\n{failures} of the self-tests failed" if failures else "\nall self-tests passed")
     return 1 if failures else 0
 
 
-def _facts() -> Iterator[tuple[str, str]]:
+def _device() -> jax.Device | str:
+    """The first CPU device, or why there is none: JAX_PLATFORMS may name other platforms alone."""
+    try:
+        return jax.devices("cpu")[0]
+    except (RuntimeError, AssertionError) as error:  # JAX asserts that there is any backend.
+        platforms = jax.config.jax_platforms
+        reason = str(error) or "JAX has no backend"
+        return f"no CPU device (JAX_PLATFORMS is {platforms!r}): {reason}"
+
+
+def _facts(device: jax.Device | str) -> Iterator[tuple[str, str]]:
     yield "lapax", f"{_library.version()}, {_library.path()}"
     yield "python", f"{platform.python_version()} on {platform.platform()}"
     for package in ("jax", "jaxlib", "numpy"):
         yield package, metadata.version(package)
     yield "supported jax", f"{OLDEST_JAX} to {NEWEST_JAX}"
     yield "cpu features", " ".join(_cpu_features()) or "unknown"
-    yield "devices", ", ".join(map(str, jax.devices("cpu")))
+    found = [device] if isinstance(device, str) else map(str, jax.devices("cpu"))
+    yield "devices", ", ".join(found)
     yield "targets", ", ".join(f"{len(targets(p))} on {p}" for p in ("cpu", "cuda"))
     for backend in _backend.backends():
         yield "backend", _described(backend)
@@ -66,6 +81,9 @@ def _cuda() -> Iterator[tuple[str, str]]:
     yield "cuda", f"{found['kernels']} modules of kernels"
     driver = found["driver"]
     yield "cuda driver", f"CUDA {driver['version']}" if "version" in driver else driver["error"]
+    reason = _library.cuda_unfit()
+    if reason is not None:
+        yield "cuda in use", f"jaxlib's: {reason}"
     for library in found["libraries"]:
         yield library["name"], library.get("error") or library["file"] or "an unknown file"
 
@@ -95,18 +113,18 @@ def _cpu_features() -> list[str]:
     return ["asimd"] if platform.machine() in ("arm64", "aarch64") else []
 
 
-def _tested(target: Target, dtype: str) -> tuple[str, bool]:
+def _tested(device: jax.Device, target: Target, dtype: str) -> tuple[str, bool]:
     """A line of the report, and whether the residual is below the limit in every mode and size."""
     head = f"{target.name:<32}{numpy_dtype(dtype)!s:<12}"
     try:
-        residual = max(_residuals(target, dtype))
+        residual = max(_residuals(device, target, dtype))
     except Exception as error:  # A broken target is what is looked for: report it and go on.
         return f"{head}   failed: {error}", False
     passed = residual < check.LIMIT
     return f"{head}{residual:>9.3g}{'' if passed else '  FAILED'}", passed
 
 
-def _residuals(target: Target, dtype: str) -> list[float]:
+def _residuals(device: jax.Device, target: Target, dtype: str) -> list[float]:
     """One residual per mode and one per size, from a single program: compiling is what costs."""
     modes = check.modes(target.signature)
     cases = []
@@ -122,6 +140,6 @@ def _residuals(target: Target, dtype: str) -> list[float]:
             for args, case in zip(operands, cases, strict=True)
         ]
 
-    with jax.default_device(jax.devices("cpu")[0]), jax.enable_x64(True):
+    with jax.default_device(device), jax.enable_x64(True):
         results = jax.jit(program)([case.args for case in cases])
     return [case.ratio(map(np.asarray, rets)) for case, rets in zip(cases, results, strict=True)]

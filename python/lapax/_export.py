@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import inspect
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -43,7 +44,8 @@ _DTYPES = {
 def program(function: Callable[..., Any], args: Sequence[Any], *, platform: str = "cpu") -> str:
     """The function as StableHLO text, for these arguments: arrays or shapes with dtypes.
 
-    Calls by names that lapax registers are let through besides those that JAX guarantees.
+    Calls by names that lapax registers are let through besides those that JAX guarantees. Raises
+    what the function raises, and what JAX raises of it.
     """
     with exporting():
         exported = jax.export.export(
@@ -105,32 +107,48 @@ def shape(text: str) -> jax.ShapeDtypeStruct:
 
     Raises ValueError where it is none.
     """
-    match = re.fullmatch(r"(\w+)\[([\d, ]*)\]", text)
+    match = re.fullmatch(r"(\w+)\[((?:[0-9]+(?:, *[0-9]+)*)?)\]", text)
     if not match or match[1] not in _DTYPES:
         known = ", ".join(sorted(_DTYPES))
         raise ValueError(
             f"expected dtype[sizes], such as f64[3,5,5], got {text!r}; dtypes: {known}"
         )
-    sizes = tuple(int(size) for size in match[2].split(",") if size.strip())
+    sizes = tuple(map(int, match[2].split(","))) if match[2] else ()
+    if any(size > np.iinfo(np.int64).max for size in sizes):
+        raise ValueError(f"expected sizes below 2**63, got {text!r}")
     return jax.ShapeDtypeStruct(sizes, jax.numpy.dtype(_DTYPES[match[1]]))
 
 
 def function(path: str) -> Callable[..., Any]:
     """`package.module.name` or `module:name` as the object it names.
 
-    Raises ValueError where there is none, or it cannot be called.
+    Raises ValueError where there is none, whatever its module raises, or it cannot be called.
     """
     module, _, name = path.rpartition(":" if ":" in path else ".")
     try:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"no function {path}: {error}") from error
+    except Exception as error:
+        raise ValueError(f"no function {path}: {type(error).__name__}: {error}") from error
     if not callable(found):
         raise ValueError(f"{path} is not a function")
     chosen: Callable[..., Any] = found
     return chosen
+
+
+def require_fitting(path: str, function: Callable[..., Any], count: int) -> None:
+    """Raises ValueError where the function says that it does not take so many arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # Some functions do not say what they take.
+        return
+    try:
+        signature.bind(*range(count))
+    except TypeError as error:
+        raise ValueError(
+            f"{path} takes ({', '.join(signature.parameters)}), got {count} arrays: {error}"
+        ) from error
 
 
 def needs_64_bits(shapes: Sequence[jax.ShapeDtypeStruct]) -> bool:

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import jax
 from jax.extend.core import Primitive
@@ -44,15 +44,15 @@ def install(*, takeover: bool = False) -> None:
 
     Takes effect for every function called from now on, also for those already compiled: JAX's
     caches are cleared, so they compile again. Objects from `jit(f).lower(…)`, `.compile()` and
-    jax.export keep what they were made with. May be called before or after JAX has a backend,
-    from any thread, and more than once. Dtypes: float32, float64, complex64, complex128; other
+    jax.export keep what they were made with. Programs of jax.export call jaxlib's names, as stock
+    JAX's do: see `exporting`. May be called before or after JAX has a backend, from any thread,
+    and more than once. Dtypes: float32, float64, complex64, complex128; other
     dtypes and other primitives stay with jaxlib.
 
     Args:
         takeover: also serve jaxlib's own names, such as `lapack_dpotrf_ffi`, to the end of the
-            process. Then calls by those names and deserialised programs of any age compute on
-            lapax, and programs exported from here call those names, so they run without lapax
-            and need no `disabled_checks` beyond stock JAX's.
+            process. Then calls by those names, and deserialised programs of any age, compute on
+            lapax.
 
     Raises:
         RuntimeError: takeover where JAX already has a CPU backend; it must come before the first
@@ -97,15 +97,27 @@ def installed() -> Iterator[None]:
                 _revert()
 
 
-def exporting() -> contextlib.AbstractContextManager[Any]:
-    """A block inside which this thread lowers programs that run without lapax.
+def exporting(
+    *, names: Literal["jaxlib", "lapax"] = "jaxlib"
+) -> contextlib.AbstractContextManager[Any]:
+    """A block inside which all that this thread lowers calls targets by these names. Blocks nest.
 
-    `with lapax.exporting(): program = jax.export.export(jax.jit(f))(x)` while lapax is installed
-    gives a program whose custom calls have jaxlib's names, so that any JAX runs it and JAX's
-    safety checks judge it as they judge stock JAX's. What is called in the block, not only
-    exported, runs on jaxlib there. Functions compiled outside stay compiled. Blocks nest.
+    jax.export takes jaxlib's names by itself, so that any JAX runs its programs and JAX's safety
+    checks judge them as they judge stock JAX's. The block does the same for all else that is
+    lowered in it: `jit(f).lower(…)`, whose text may leave the process, and what is called in the
+    block, which runs on jaxlib there. Functions compiled outside stay compiled.
+
+    With `names="lapax"` what is exported in the block computes on lapax wherever it runs, which is
+    in processes that import lapax; export it with `disabled_checks=lapax.export_safety_checks()`.
+    A gradient is exported when it is asked for: `serialize(vjp_order=1)` has to be in the block,
+    too, else the gradient calls jaxlib's names.
+
+    Raises:
+        ValueError: names that are neither.
     """
-    block: contextlib.AbstractContextManager[Any] = _rules.exporting_context(True)
+    if names not in ("jaxlib", "lapax"):
+        raise ValueError(f'exporting: names: expected "jaxlib" or "lapax", got {names!r}')
+    block: contextlib.AbstractContextManager[Any] = _rules.exporting_context(names)
     return block
 
 

@@ -132,6 +132,14 @@ def cuda_kernels() -> int:
     return number
 
 
+def cuda_unfit() -> str | None:
+    """Why this machine's NVIDIA driver cannot run the CUDA kernels; None where it can, or there is
+    no driver. Starts nothing on the GPU.
+    """
+    reason = loaded().lapax_cuda_unfit()
+    return None if reason is None else _text(reason)
+
+
 def cuda() -> dict[str, Any] | None:
     """What CUDA's targets will find: {"kernels", "driver", "libraries"}; opens the libraries.
 
@@ -189,6 +197,8 @@ def loaded() -> Any:
         library.lapax_callback_device_handler.argtypes = ()
         library.lapax_cuda_kernels.restype = ctypes.c_size_t
         library.lapax_cuda_kernels.argtypes = ()
+        library.lapax_cuda_unfit.restype = ctypes.c_char_p
+        library.lapax_cuda_unfit.argtypes = ()
         library.lapax_cuda.restype = ctypes.c_void_p
         library.lapax_cuda.argtypes = ()
         library.lapax_free.restype = None

@@ -61,9 +61,12 @@ def lower_target(
 ) -> Sequence[Any]:
     """Emits the call of `target`; `ctx` holds the avals of the operands and of all its results.
 
-    With `in_place` the results lie where the operands do for which the table says so.
+    With `in_place` the results lie where the operands do for which the table says so. Raises
+    ValueError for batches that differ, of which JAX's shape rules say nothing: the call would be
+    refused when it runs.
     """
     avals_in, avals_out = ctx.avals_in, ctx.avals_out
+    _require_one_batch(target, variant, [tuple(aval.shape) for aval in avals_in])
     num_batch_dims = len(avals_in[0].shape) - len(variant.args[0].dims)
     column_major = target.signature.layout == "column"
     aliases = {ret.alias: i for i, ret in enumerate(variant.rets) if ret.alias is not None}
@@ -75,6 +78,19 @@ def lower_target(
         extra_attributes=_partitioning(num_batch_dims, avals_in, avals_out),
     )
     return rule(ctx, *operands, **attrs)
+
+
+def _require_one_batch(target: Target, variant: Variant, shapes: Sequence[tuple[Any, ...]]) -> None:
+    batch, *_ = batches = [
+        shape[: max(len(shape) - rank, 0)]
+        for shape, rank in zip(shapes, variant.ranks(shapes), strict=True)
+    ]
+    for i, (arg, own) in enumerate(zip(variant.args, batches, strict=True)):
+        if own != batch and not arg.alone:
+            raise ValueError(
+                f"{target.name}: argument {i} `{arg.name}`: expected the batch dimensions of "
+                f"`{variant.args[0].name}`, {batch}, got {own} in {shapes[i]}"
+            )
 
 
 def _layouts(

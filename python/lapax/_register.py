@@ -64,7 +64,8 @@ def export_safety_checks() -> list[jax.export.DisabledSafetyCheck]:
     """For `jax.export.export(…, disabled_checks=lapax.export_safety_checks())`.
 
     JAX exports only custom calls it guarantees itself, unless each other name is let through; this
-    lets through every name that lapax registers. A process that runs the exported program must
+    lets through every name that lapax registers. Programs call such names where they call
+    `lapax.ffi`, or are exported in `lapax.exporting(names="lapax")`; a process that runs one must
     `import lapax` too.
     """
     allow = jax.export.DisabledSafetyCheck.custom_call

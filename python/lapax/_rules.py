@@ -23,8 +23,9 @@ from lapax._table import ops, targets
 
 PLATFORM = "cpu"
 
-exporting_context = jax.make_user_context(default_value=False)
-"""Whether this thread lowers programs that run without lapax; part of the keys of JAX's caches."""
+exporting_context = jax.make_user_context(default_value=None)
+"""Whose names this thread's programs call: "jaxlib", "lapax", or None where `exporting()` says
+nothing; part of the keys of JAX's caches."""
 
 _INSTEAD = {"JACOBI": "QR", "POLAR": "DEFAULT"}
 """`SvdAlgorithm`s without a target of their own, and the one that serves them: the bounds on the
@@ -38,7 +39,7 @@ def serves(op: str) -> bool:
 
 def renaming(stock: private.Rule, ctx: Any, *args: Any, **params: Any) -> Any:
     """JAX's rule, its calls going to lapax."""
-    return private.rename_calls(lambda: stock(ctx, *args, **params), _names())
+    return private.rename_calls(lambda: stock(ctx, *args, **params), _names(ctx))
 
 
 def calling(
@@ -265,7 +266,7 @@ def _whole_then_part(
 ) -> Sequence[Any]:
     """All min(sizes) values and vectors by `emit`; of result i the range `subset` along axes[i]."""
     full = ctx.replace(avals_out=list(avals))
-    results = private.rename_calls(lambda: emit(full), _names(), attributes)
+    results = private.rename_calls(lambda: emit(full), _names(ctx), attributes)
     if subset is None:
         return list(results)
     start, stop = subset
@@ -281,12 +282,13 @@ def _whole_then_part(
     return sliced
 
 
-def _names() -> dict[str, str]:
+def _names(ctx: Any) -> dict[str, str]:
     """What each of jaxlib's names becomes: itself where a program must keep it or may."""
-    keep = taken_over() or exporting_context.value
+    keep = for_others(ctx) or (taken_over() and exporting_context.value is None)
     return {target.name: target.name if keep else target.jax_name for target in targets(PLATFORM)}
 
 
 def for_others(ctx: Any) -> bool:
-    """Whether only names of jaxlib's will do."""
-    return exporting_context.value or (taken_over() and private.for_export(ctx))
+    """Whether only names of jaxlib's will do: the program leaves the process, unless told apart."""
+    names: str | None = exporting_context.value
+    return private.for_export(ctx) if names is None else names == "jaxlib"

@@ -154,7 +154,10 @@ fn inference_answers_whatever_it_is_asked() {
         (with("attrs", json!({ "uplo": 76 })), "attribute `uplo`: expected no attributes"),
         (with("attrs", json!({ "uplo": [76] })), "attribute `uplo`"),
         (with("dims", json!({ "q": 3 })), "dimension `q`"),
-        (with("dims", json!({ "m": "x" })), "dimension m"),
+        (
+            with("dims", json!({ "m": "x" })),
+            "lapack_dgetrf_ffi: dimension `m`: expected a size, got \"x\"",
+        ),
         (with("dims", json!({ "m": 5 })), "m=5"),
         (error(""), "lapax_infer: "),
         (error("{"), "lapax_infer: "),
@@ -175,9 +178,67 @@ fn inference_answers_whatever_it_is_asked() {
         "cu_lu_pivots_to_permutation: dimension `p` of result `permutation`: no argument fixes it, \
          pass it"
     );
-    let mut negative = request.clone();
-    negative["dims"] = json!({ "p": -4 });
-    assert!(error(&negative.to_string()).contains("p=-4"));
+    for (size, told) in [
+        (json!(-4), "dimension `p`: expected a size, got -4"),
+        (json!(i64::MIN), "dimension `p`: expected a size, got -9223372036854775808"),
+        (json!(u64::MAX), "dimension `p`: expected a size, got 18446744073709551615"),
+        (json!(1e30), "dimension `p`: expected a size, got 1e30"),
+        (json!(i64::MAX), "is larger than an address space"),
+    ] {
+        let mut absurd = request.clone();
+        absurd["dims"] = json!({ "p": size });
+        let error = error(&absurd.to_string());
+        assert!(error.starts_with("cu_lu_pivots_to_permutation: "), "{error}");
+        assert!(error.contains(told), "{error:?} without {told:?}");
+    }
+}
+
+/// Whatever sizes arguments and free dimensions have, no result has a negative one or more elements than
+/// an address space, and nothing overflows.
+#[test]
+fn inference_never_answers_a_shape_that_is_none() {
+    const SIZES: [i64; 7] = [-1, 0, 1, 2, 3, 1 << 40, i64::MAX];
+    for (_, target) in targets() {
+        let signature = target.signatures[0];
+        let code = |attr: &xla_ffi::Attr| match (attr.codes, attr.kind) {
+            (Some(codes), _) => json!(codes()[0].code),
+            (None, "bool") => json!(true),
+            (None, _) => json!(1),
+        };
+        let attrs: serde_json::Map<String, Json> =
+            signature.attrs.iter().map(|attr| (attr.name.to_owned(), code(attr))).collect();
+        let free: Vec<&str> = (signature.dims.iter().enumerate())
+            .filter(|(index, dim)| {
+                dim.formula.is_none() && !signature.args.iter().any(|arg| arg.dims.contains(index))
+            })
+            .map(|(_, dim)| dim.name)
+            .collect();
+        for size in SIZES {
+            for free_size in SIZES {
+                let shape = |operand: &Operand| vec![size; operand.dims.len()];
+                let args: Vec<Json> = (signature.args.iter())
+                    .map(|it| json!({ "dtype": it.dtype.to_string(), "shape": shape(it) }))
+                    .collect();
+                let dims: serde_json::Map<String, Json> =
+                    free.iter().map(|name| ((*name).to_owned(), json!(free_size))).collect();
+                let request = json!({
+                    "target": target.name, "platform": target.platform.name(),
+                    "args": args, "attrs": attrs, "dims": dims,
+                });
+                let answer = infer(&request.to_string());
+                if let Some(error) = answer["error"].as_str() {
+                    assert!(error.starts_with(&format!("{}: ", target.name)), "{request}: {error}");
+                    continue;
+                }
+                for ret in answer["rets"].as_array().unwrap() {
+                    let sizes = ret["shape"].as_array().unwrap().iter().map(|it| it.as_i64());
+                    let elements = sizes.map(|it| usize::try_from(it.unwrap()).unwrap());
+                    let elements = elements.fold(1_usize, |all, it| all.checked_mul(it).unwrap());
+                    assert!(elements <= isize::MAX.unsigned_abs(), "{request}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

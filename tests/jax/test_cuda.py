@@ -1,6 +1,9 @@
 """The platform CUDA without a GPU: its targets, and what JAX lowers to them. Nothing is run."""
 
+import os
 import re
+import shutil
+import subprocess
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +15,7 @@ from jax.experimental import sparse
 import lapax
 from lapax import _jax_private as private
 from lapax import _library
+from programs import emitted_calls, run_python
 
 F32 = np.float32
 SQUARE = jax.ShapeDtypeStruct((5, 4, 4), F32)
@@ -127,9 +131,17 @@ def test_eigenvalues_alone_are_asked_for():
     assert f"mode = {ord('N')} : ui8" in lowered.as_text()
 
 
+def test_programs_that_leave_the_process_call_jaxlibs_names():
+    program = jax.export.export(jax.jit(jnp.linalg.qr), platforms=("cuda",))
+    stock = emitted_calls(program(SQUARE).mlir_module())
+    with lapax.installed():
+        assert emitted_calls(program(SQUARE).mlir_module()) == stock
+    assert "cusolver_geqrf_ffi" in stock
+
+
 def test_one_program_for_both_platforms():
     # Of cholesky, JAX 0.8 exports XLA's own operation for CUDA.
-    with lapax.installed():
+    with lapax.installed(), lapax.exporting(names="lapax"):
         program = jax.export.export(
             jax.jit(jnp.linalg.qr),
             platforms=("cpu", "cuda"),
@@ -180,3 +192,87 @@ def test_the_report_says_what_is_missing():
     assert {library["name"] for library in found["libraries"]} == {"cuSOLVER", "cuBLAS", "cuSPARSE"}
     for library in found["libraries"]:
         assert "error" in library or "file" in library
+
+
+@pytest.fixture
+def driver(tmp_path):
+    """Makes a libcuda that says which CUDA it is for and that fails a process that starts it; the
+    environment in which it is found."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        pytest.skip("no C compiler makes the library")
+
+    def make(version):
+        source = tmp_path / "driver.c"
+        source.write_text(
+            "#include <stdlib.h>\n"
+            "int cuInit(unsigned flags) { abort(); }\n"
+            f"int cuDriverGetVersion(int *version) {{ *version = {version}; return 0; }}\n"
+        )
+        command = [compiler, "-shared", "-fPIC", "-o", tmp_path / "libcuda.so.1", source]
+        subprocess.run(command, check=True)
+        return {"LD_LIBRARY_PATH": str(tmp_path)}
+
+    return make
+
+
+INSTALL = """
+import warnings, jax, jax.numpy as jnp, numpy as np
+warnings.simplefilter("always")
+with warnings.catch_warnings(record=True) as caught:
+    import lapax
+    from lapax import _jax_private as private
+    rules = [private.lowering_entry(p, "cuda") for p in private.linalg_primitives().values()]
+    lapax.install()
+    from jax.experimental import sparse
+    same = [private.lowering_entry(p, "cuda") for p in private.linalg_primitives().values()]
+    lapax.uninstall()
+    lapax.install()
+print(len(rules) > 10 and same == rules)
+for warning in caught:
+    if "lapax" in str(warning.message):
+        print(f"{warning.category.__name__} in {warning.filename}: {warning.message}")
+a = jax.ShapeDtypeStruct((2, 4, 4), np.float32)
+for f in (jnp.linalg.qr, jnp.linalg.eigvalsh):
+    print("lapax" in jax.jit(f).trace(a).lower(lowering_platforms=("cuda",)).as_text())
+print(np.asarray(jnp.linalg.inv(2 * jnp.eye(2))).tolist(), "lapax.lapax_inv" in
+      jax.jit(jnp.linalg.inv).lower(jnp.eye(2)).as_text())
+"""
+ON_THE_CPU = "[[0.5, 0.0], [0.0, 0.5]] True"
+
+
+@pytest.mark.parametrize("version", [12_040, 12_090, 11_080])
+def test_where_the_driver_is_too_old_cuda_is_left_to_jaxlib(driver, version):
+    left, warning, *rest = run_python(INSTALL, **driver(version)).splitlines()
+    assert left == "True"
+    found = f"{version // 1000}.{version % 1000 // 10}"
+    assert warning == (
+        "RuntimeWarning in <string>: lapax leaves CUDA to jaxlib: the NVIDIA driver supports CUDA "
+        f"{found}, but lapax's kernels need a driver for CUDA 13.0 (580 or later)"
+    )
+    assert rest == ["False", "False", ON_THE_CPU]
+
+
+@pytest.mark.parametrize("version", [13_000, 13_020, 14_000])
+def test_where_the_driver_is_new_enough_cuda_is_lapaxs(driver, version):
+    printed = run_python(INSTALL, **driver(version)).splitlines()
+    assert printed == ["False", "True", "True", ON_THE_CPU]
+
+
+def test_without_a_driver_programs_for_cuda_are_lapaxs(tmp_path):
+    printed = run_python(INSTALL, LD_LIBRARY_PATH=str(tmp_path)).splitlines()
+    assert printed == ["False", "True", "True", ON_THE_CPU]
+
+
+def test_no_word_of_the_driver_where_jax_is_not_to_use_cuda(driver):
+    printed = run_python(INSTALL, JAX_PLATFORMS="cpu", **driver(12_040)).splitlines()
+    assert printed == ["True", "False", "False", ON_THE_CPU]
+
+
+def test_doctor_says_who_serves_cuda(driver):
+    code = """
+from lapax import _doctor, _library
+_library.cuda = lambda: {"kernels": 1, "driver": {"version": "12.4"}, "libraries": []}
+print(dict(_doctor._cuda())["cuda in use"])
+"""
+    assert run_python(code, **driver(12_040)).startswith("jaxlib's: the NVIDIA driver supports")

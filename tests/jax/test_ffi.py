@@ -256,3 +256,19 @@ def test_a_constant_needs_no_derivative():
 def test_runs_without_jit():
     with jax.disable_jit():
         np.testing.assert_array_equal(lapax.ffi.potrf(EYE, uplo="L").factor, EYE)
+
+
+@pytest.mark.parametrize("k", [-1, -(2**63), 2**63, 2**64, -(2**70)])
+@pytest.mark.parametrize("name", ["svd_subset", "eigh_subset"])
+def test_free_dimensions_that_are_no_sizes(name, k):
+    options = {"uplo": "L"} if name == "eigh_subset" else {}
+    message = f"^lapax_{name}: dimension `k`: expected a size, got "
+    with pytest.raises(ValueError, match=message):
+        getattr(lapax.ffi, name)(np.eye(3, dtype=np.float32), k=k, start=1, **options)
+
+
+def test_free_dimensions_beyond_an_address_space():
+    with pytest.raises(ValueError, match="at most min"):
+        lapax.ffi.svd_subset(np.eye(3, dtype=np.float32), k=2**62, start=0)
+    with pytest.raises(ValueError, match=r"^cu_lu_pivots_to_permutation: .*address space"):
+        lapax.ffi.lu_pivots_to_permutation(np.zeros(3, np.int32), p=2**62)

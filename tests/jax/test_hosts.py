@@ -58,13 +58,54 @@ def test_export_keeps_lapaxs_own_names(tmp_path):
             "expected a StableHLO version",
         ),
         (["jax.numpy.linalg.inv", "f32[2,2]", "--plugin", __file__], "is no PJRT plugin"),
+        (
+            ["jax.numpy.linalg.solve", "f64[3,5,5]", "--text"],
+            "jax.numpy.linalg.solve takes (a, b), got 1 arrays: missing a required argument: 'b'",
+        ),
+        (
+            ["jax.numpy.linalg.cholesky", "f64[3,3]", "f64[3,3]", "--text"],
+            "jax.numpy.linalg.cholesky takes (a, upper, symmetrize_input), got 2 arrays: too many",
+        ),
+        (["jax.numpy.linalg.inv", "f64[3,4]", "--text"], "jax.numpy.linalg.inv of f64[3,4]: Value"),
+        (["jax.numpy.linalg.inv", "i32[3]", "--text"], "jax.numpy.linalg.inv of i32[3]: "),
+        (["builtins.len", "f64[3]", "--text"], "builtins.len of f64[3]: TypeError: "),
+        (["inv", "f64[3,3]", "--text"], "no function inv: "),
+        ([":inv", "f64[3,3]", "--text"], "no function :inv: "),
+        (["jax.numpy.linalg.inv", "f64[,,3,,3]", "--text"], "got 'f64[,,3,,3]'"),
+        (["jax.numpy.linalg.inv", "f64[3 3,3 3]", "--text"], "got 'f64[3 3,3 3]'"),
+        (["jax.numpy.linalg.inv", "f64[-3,-3]", "--text"], "got 'f64[-3,-3]'"),
+        (["jax.numpy.linalg.inv", "f64[3,]", "--text"], "got 'f64[3,]'"),
+        (["jax.numpy.linalg.inv", f"f64[{2**63}]", "--text"], "expected sizes below 2**63"),
     ],
 )
 def test_export_says_what_is_wrong(words, message, tmp_path, capsys):
     file = tmp_path / "program"
     assert main(["export", *words, "--output", str(file)]) == 1
-    assert message in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert message in said
+    assert "Traceback" not in said
     assert not file.exists()
+
+
+def test_export_says_what_a_module_raises(tmp_path, monkeypatch, capsys):
+    (tmp_path / "broken_module.py").write_text("nothing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["export", "broken_module.f", "f32[2]", "--text", "-o", str(tmp_path / "x")]) == 1
+    assert capsys.readouterr().err.startswith("no function broken_module.f: NameError: ")
+
+
+def test_export_says_where_it_cannot_write(tmp_path, capsys):
+    command = ["export", "jax.numpy.linalg.inv", "f32[2,2]", "--text", "-o"]
+    for place in (tmp_path, tmp_path / "missing" / "program"):
+        assert main([*command, str(place)]) == 1
+        assert capsys.readouterr().err.startswith(f"{place} cannot be written: ")
+
+
+@pytest.mark.parametrize("text", ["f64[]", "f64[3]", "c128[3, 5,5]", "bool[0,2]"])
+def test_shapes_of_the_command_line(text):
+    shape = _export.shape(text)
+    sizes = re.findall(r"\d+", text.partition("[")[2])
+    assert shape.shape == tuple(map(int, sizes))
 
 
 def test_a_plugin_states_its_version():

@@ -233,3 +233,17 @@ def test_the_module_runs():
         [sys.executable, "-m", "lapax", "targets"], capture_output=True, text=True, check=True
     )
     assert "lapack_spotrf_ffi" in done.stdout
+
+
+@pytest.mark.parametrize("platforms", ["cuda", "tpu", "nothing"])
+def test_doctor_answers_without_a_cpu_device(platforms):
+    code = """
+import sys
+from lapax.__main__ import main
+print("exit", main(["doctor"]))
+"""
+    lines = run_python(code, JAX_PLATFORMS=platforms).splitlines()
+    report = dict(line.split(":", 1) for line in lines if ":" in line)
+    assert f"no CPU device (JAX_PLATFORMS is {platforms!r}): " in report["devices"]
+    assert report["backend"].strip().startswith("faer")
+    assert lines[-2:] == ["no self-test can run without a CPU device", "exit 1"]

@@ -126,3 +126,14 @@ print("@lapax.cpu_csr_sparse_dense_ffi" in program())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True", "False"]
+
+
+@pytest.mark.parametrize("left_side", [True, False])
+def test_batches_that_differ_are_refused_before_anything_runs(left_side):
+    a, b = np.ones((2, 3, 3), np.float32), np.ones((4, 3, 3), np.float32)
+    solve = jax.jit(lambda a, b: jax.lax.linalg.triangular_solve(a, b, left_side=left_side))
+    with pytest.raises(ValueError, match="2 and 4"):
+        solve.lower(a, b)  # Stock JAX, of its rule for the call's sharding.
+    message = r"^lapax_triangular_solve: argument 1 `b`: expected .* `a`, \(2,\), got \(4,\)"
+    with lapax.installed(), pytest.raises(ValueError, match=message):
+        solve.lower(a, b)

@@ -134,9 +134,12 @@ def function(a):
 print("lapax.lapax_lu" in jax.jit(function).lower(a).as_text())
 exported = jax.export.export(jax.jit(function))(a)
 print("lapax." in exported.mlir_module())
+with lapax.exporting(names="lapax"):
+    ours = jax.export.export(jax.jit(function), disabled_checks=lapax.export_safety_checks())(a)
+print("lapax.lapax_lu" in ours.mlir_module(), "@lapack_" in ours.mlir_module())
 pathlib.Path({str(file)!r}).write_bytes(exported.serialize())
 """
-    assert run_python(code).split() == ["True", "False"]
+    assert run_python(code).split() == ["True", "False", "True", "False"]
     code = f"""
 import pathlib, jax.export, jax.numpy as jnp, numpy as np
 a = np.diag([4.0, 9.0]).astype(np.float32)
@@ -227,15 +230,18 @@ def test_exporting_is_for_one_function_too():
     function = jax.jit(jnp.linalg.cholesky)
     with lapax.installed():
         function(a)
-        with pytest.raises(ValueError, match=r"lapax\.lapax_cholesky"):
-            jax.export.export(function)(a)
+        with lapax.exporting(names="lapax"):
+            with pytest.raises(ValueError, match=r"lapax\.lapax_cholesky"):
+                jax.export.export(function)(a)
+            with lapax.exporting():
+                assert "@lapack_spotrf_ffi" in function.lower(a).as_text()
+            assert "@lapax.lapax_cholesky" in function.lower(a).as_text()
         with lapax.exporting():
             program = jax.export.export(function)(a).mlir_module()
-            assert "custom_call @lapack_spotrf_ffi" in program
-            assert "@lapax" not in program
+            assert emitted_calls(program) == ["lapack_spotrf_ffi"]
+            assert "lapax" not in function.lower(a).as_text()
             function(a)
-        with pytest.raises(ValueError, match=r"lapax\.lapax_cholesky"):
-            jax.export.export(function)(a)
+        assert emitted_calls(jax.export.export(function)(a).mlir_module()) == ["lapack_spotrf_ffi"]
         assert "lapax" in function.lower(a).as_text()
 
 

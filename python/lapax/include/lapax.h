@@ -132,6 +132,9 @@ char *lapax_backend(void);
 /* How many modules of CUDA kernels were built in: 0 where there was no nvcc. */
 size_t lapax_cuda_kernels(void);
 
+/* Null where this machine's NVIDIA driver runs these kernels, or where there is none; else why it cannot. */
+const char *lapax_cuda_unfit(void);
+
 /* What CUDA's targets will find here: {"kernels", "driver", "libraries"}, or null. For lapax_free. */
 char *lapax_cuda(void);
 
