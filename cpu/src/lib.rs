@@ -26,6 +26,7 @@ pub mod eig;
 mod eigenvectors;
 pub mod eigh;
 mod few;
+mod few_qr;
 mod francis;
 pub mod hessenberg;
 mod hessenberg_columns;

@@ -414,6 +414,26 @@ pub(crate) fn qr<T: Scalar>(
     transpose(batch, (c, m), &columns, q, threads)
 }
 
+/// [`crate::qr::qr_r`].
+pub(crate) fn qr_r<T: Scalar>(
+    geqrf: Geqrf<T>,
+    batch: usize,
+    (m, n, c): (usize, usize, usize),
+    a: &[T],
+    r: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let k = m.min(n);
+    Items::new("a", batch, &[m, n], a)?;
+    ItemsMut::new("r", batch, &[c, n], &mut *r)?;
+    if k == 0 {
+        return Ok(());
+    }
+    let (mut factors, mut tau) = (vec![T::ZERO; a.len()], vec![T::ZERO; batch * k]);
+    transpose(batch, (m, n), a, &mut factors, threads)?;
+    factor_apart(geqrf, batch, (m, n, c), (&mut factors, &mut tau, r), threads)
+}
+
 /// Factors column-major matrices in place, and writes the c rows of R by rows.
 fn factor_apart<T: Scalar>(
     geqrf: Geqrf<T>,
