@@ -20,6 +20,7 @@ pub mod cholesky;
 mod cholesky_qr;
 mod claims;
 mod columns;
+pub mod definite;
 mod deflation;
 pub mod determinant;
 pub mod eig;

@@ -147,6 +147,8 @@ def _replace_rules() -> None:
         rule = functools.partial(_rules.calling, by_name, private.common_rule(primitive))
         _replace(primitive, rule, True, None)
     _state.undo.extend(_fused.replace_functions())
+    without_q = functools.partial(_rules.qr_r, private.common_rule(_unused.qr_r_p))
+    _replace(_unused.qr_r_p, without_q, True)
     for name, dce_rule in _unused.RULES.items():
         _state.undo.append(private.set_dce_rule(primitives[name], dce_rule))
 

@@ -362,6 +362,11 @@ def set_dce_rule(primitive: Primitive, rule: Rule) -> Callable[[], None]:
     return undo
 
 
+def unused_variable(aval: Any) -> Any:
+    """A result of an equation that nothing reads. 0.8.0 – 0.12.0.1: core.DropVar."""
+    return _core.DropVar(aval)
+
+
 def has_batching_rule(primitive: Primitive) -> bool:
     """Whether vmap works on the primitive.
 

@@ -181,6 +181,11 @@ def eigh_values(
     return _by_rows("eigvalsh", kept, ctx, (a,), {**params, "subset_by_index": subset_by_index})
 
 
+def qr_r(stock: private.Rule, ctx: Any, a: Any, **params: Any) -> Sequence[Any]:
+    """R of `qr_p` alone."""
+    return _by_rows("qr_r", functools.partial(renaming, stock), ctx, (a,), params)
+
+
 def _values_by_syevd(
     primitive: Primitive,
     stock: private.Rule,

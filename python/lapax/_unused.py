@@ -1,8 +1,12 @@
-"""Vectors that a program does not use are not computed.
+"""Factors and vectors that a program does not use are not computed.
 
 JAX drops unused results from a program just before it lowers it, by rules per primitive, and has
-none for linear algebra: it computes the vectors of `eigvalsh`. These rules replace an operation
-whose vectors are unused by the one without.
+none for linear algebra: it computes the vectors of `eigvalsh`, and Q where R alone is wanted. These
+rules replace an operation some of whose results are unused by the one without.
+
+There are none for results that take no time beside the others: the pivots and the permutation of
+`lu`, the sign of `slogdet`. Q of a QR factorisation with pivoting, and of a Hessenberg form, is a
+call of its own after the factorisation's, which XLA drops.
 """
 
 from __future__ import annotations
@@ -17,12 +21,9 @@ from jax.interpreters import ad, batching, mlir
 
 from lapax import _jax_private as private
 from lapax._call import in_front
+from lapax._lowering import is_static
 
-_eigh_p = private.linalg_primitives()["eigh"]
-
-eigh_values_p = Primitive("eigh_values")
-"""The second result of `eigh_p`, with its parameters. Outside lapax it is `eigh_p`."""
-eigh_values_p.multiple_results = True
+_primitives = private.linalg_primitives()
 
 Used = Sequence[bool]
 
@@ -35,13 +36,31 @@ def eigh(used: Used, *rest: Any) -> tuple[list[bool], Any]:
     return [True], eqn.replace(primitive=eigh_values_p, outvars=eqn.outvars[1:])
 
 
-def svd(used: Used, *rest: Any) -> tuple[list[bool], Any]:
-    """Without U and Vᴴ: compute_uv=False."""
+def qr(used: Used, *rest: Any) -> tuple[list[bool], Any]:
+    """Without Q: `qr_r_p`."""
     eqn = rest[-1]
-    if not used[0] or any(used[1:]) or not eqn.params["compute_uv"]:
+    if used[0] or not used[1] or eqn.params["pivoting"]:
         return _kept(used, eqn)
-    params = {**eqn.params, "compute_uv": False, "full_matrices": False}
-    return [True], eqn.replace(params=params, outvars=eqn.outvars[:1])
+    return [True], eqn.replace(primitive=qr_r_p, outvars=eqn.outvars[1:])
+
+
+def svd(used: Used, *rest: Any) -> tuple[list[bool], Any]:
+    """Without U and Vᴴ: compute_uv=False. Without the one that full_matrices adds to: False."""
+    eqn = rest[-1]
+    if not any(used) or not eqn.params["compute_uv"]:
+        return _kept(used, eqn)
+    if not any(used[1:]):
+        params = {**eqn.params, "compute_uv": False, "full_matrices": False}
+        return [True], eqn.replace(params=params, outvars=eqn.outvars[:1])
+    a = eqn.invars[0].aval
+    larger = 2 if is_static(a.shape) and a.shape[-2] < a.shape[-1] else 1
+    if not eqn.params["full_matrices"] or not is_static(a.shape) or used[larger]:
+        return _kept(used, eqn)
+    params = {**eqn.params, "full_matrices": False}
+    avals = private.result_avals(eqn.primitive, [a], **params)
+    outvars = list(eqn.outvars)
+    outvars[larger] = private.unused_variable(avals[larger])
+    return [True], eqn.replace(params=params, outvars=outvars)
 
 
 def eig(used: Used, *rest: Any) -> tuple[list[bool], Any]:
@@ -55,7 +74,7 @@ def schur(used: Used, *rest: Any) -> tuple[list[bool], Any]:
     return _without(("compute_schur_vectors",), used, rest[-1])
 
 
-RULES = {"eigh": eigh, "svd": svd, "eig": eig, "schur": schur}
+RULES = {"eigh": eigh, "qr": qr, "svd": svd, "eig": eig, "schur": schur}
 """By primitive."""
 
 
@@ -74,32 +93,40 @@ def _kept(used: Used, eqn: Any) -> tuple[list[bool], Any]:
     return [any(used)], eqn if any(used) else None
 
 
-def _abstract(a: Any, **params: Any) -> list[Any]:
-    return private.result_avals(_eigh_p, [a], **params)[1:]
+def _second_of(name: str, alone: str) -> Primitive:
+    """The second result of one of JAX's primitives of a matrix, with its parameters.
+
+    Outside lapax it is that primitive.
+    """
+    both, primitive = _primitives[name], Primitive(alone)
+    primitive.multiple_results = True
+
+    def abstract(a: Any, **params: Any) -> list[Any]:
+        return private.result_avals(both, [a], **params)[1:]
+
+    def second(a: jax.Array, **params: Any) -> list[jax.Array]:
+        return list(both.bind(a, **params))[1:]
+
+    def impl(a: jax.Array, **params: Any) -> list[jax.Array]:
+        with jax.disable_jit(False):
+            return list(jax.jit(functools.partial(primitive.bind, **params))(a))
+
+    def jvp(primals: Any, tangents: Any, **params: Any) -> tuple[list[Any], list[Any]]:
+        """The derivative needs the first, too."""
+        values, derivatives = ad.primitive_jvps[both](primals, tangents, **params)
+        return list(values[1:]), list(derivatives[1:])
+
+    def batched(axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+        results = primitive.bind(*in_front(axis, args, dims), **params)
+        return results, (0,) * len(results)
+
+    primitive.def_impl(impl)
+    primitive.def_abstract_eval(abstract)
+    ad.primitive_jvps[primitive] = jvp
+    batching.fancy_primitive_batchers[primitive] = batched
+    mlir.register_lowering(primitive, mlir.lower_fun(second, multiple_results=True))
+    return primitive
 
 
-def _values(a: jax.Array, **params: Any) -> list[jax.Array]:
-    return list(_eigh_p.bind(a, **params))[1:]
-
-
-def _impl(a: jax.Array, **params: Any) -> list[jax.Array]:
-    with jax.disable_jit(False):
-        return list(jax.jit(functools.partial(eigh_values_p.bind, **params))(a))
-
-
-def _jvp(primals: Any, tangents: Any, **params: Any) -> tuple[list[Any], list[Any]]:
-    """The derivative needs the vectors: eigh's."""
-    values, derivatives = ad.primitive_jvps[_eigh_p](primals, tangents, **params)
-    return list(values[1:]), list(derivatives[1:])
-
-
-def _batched(axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
-    results = eigh_values_p.bind(*in_front(axis, args, dims), **params)
-    return results, (0,) * len(results)
-
-
-eigh_values_p.def_impl(_impl)
-eigh_values_p.def_abstract_eval(_abstract)
-ad.primitive_jvps[eigh_values_p] = _jvp
-batching.fancy_primitive_batchers[eigh_values_p] = _batched
-mlir.register_lowering(eigh_values_p, mlir.lower_fun(_values, multiple_results=True))
+eigh_values_p = _second_of("eigh", "eigh_values")
+qr_r_p = _second_of("qr", "qr_r")
