@@ -151,6 +151,8 @@ def _replace_rules() -> None:
     _replace(_unused.qr_r_p, without_q, True)
     for name, dce_rule in _unused.RULES.items():
         _state.undo.append(private.set_dce_rule(primitives[name], dce_rule))
+    for primitive in private.loops_kept_whole():
+        _state.undo.append(private.set_dce_rule(primitive, _unused.loop))
 
 
 def _replace_sparse_rules() -> None:

@@ -24,6 +24,7 @@ from jax._src import ffi as _ffi
 from jax._src.export import _export
 from jax._src.interpreters import partial_eval as _partial_eval  # 0.8.0 – 0.12.0.1
 from jax._src.lax import linalg as _linalg  # 0.8.0 – 0.12.0.1; public minus geqrf_p, geqp3_p
+from jax._src.lax.control_flow.loops import while_p as _while_p  # 0.8.0 – 0.12.0.1
 from jax._src.numpy import linalg as _numpy_linalg  # 0.8.0 – 0.12.0.1
 from jax._src.scipy import linalg as _scipy_linalg  # 0.8.0 – 0.12.0.1
 from jax.extend.core import Primitive
@@ -360,6 +361,25 @@ def set_dce_rule(primitive: Primitive, rule: Rule) -> Callable[[], None]:
 
     _partial_eval.dce_rules[primitive] = rule
     return undo
+
+
+def loops_kept_whole() -> list[Primitive]:
+    """The loops inside which JAX drops nothing. 0.8.0: while_p; 0.12.0.1 has a rule for it."""
+    return [while_p for while_p in (_while_p,) if while_p not in _partial_eval.dce_rules]
+
+
+def without_unused(eqn: Any, names: Sequence[str]) -> Any:
+    """The equation, in whose parameters of these names no jaxpr computes what nobody uses.
+
+    0.8.0: closed jaxprs. Their operands and results stay.
+    """
+    params = dict(eqn.params)
+    for name in names:
+        closed = params[name]
+        used = [True] * len(closed.out_avals)
+        jaxpr, _ = _partial_eval.dce_jaxpr(closed.jaxpr, used, instantiate=True)
+        params[name] = closed.replace(jaxpr=jaxpr)
+    return eqn.replace(params=params)
 
 
 def unused_variable(aval: Any) -> Any:

@@ -74,6 +74,13 @@ def schur(used: Used, *rest: Any) -> tuple[list[bool], Any]:
     return _without(("compute_schur_vectors",), used, rest[-1])
 
 
+def loop(used: Used, eqn: Any) -> tuple[list[bool], Any]:
+    """A `while` of a JAX that has no rule for it: all that it carries, by bodies without more."""
+    if not any(used) and not eqn.effects:
+        return [False] * len(eqn.invars), None
+    return [True] * len(eqn.invars), private.without_unused(eqn, ("cond_jaxpr", "body_jaxpr"))
+
+
 RULES = {"eigh": eigh, "qr": qr, "svd": svd, "eig": eig, "schur": schur}
 """By primitive."""
 

@@ -84,7 +84,9 @@ def _whole(a: Array, attrs: Attrs) -> Array:
         return np.asarray((wide(a) + adjoint(wide(a))) / 2)
     lower = code_is(attrs, "uplo", "L")
     half = np.where(triangle(a, lower=lower, strict=True), wide(a), 0)
-    return np.asarray(half + adjoint(half) + np.where(np.eye(a.shape[-1], dtype=bool), wide(a).real, 0))
+    return np.asarray(
+        half + adjoint(half) + np.where(np.eye(a.shape[-1], dtype=bool), wide(a).real, 0)
+    )
 
 
 def _posv_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
@@ -100,7 +102,8 @@ def _posv_flops(size: Size, _: Attrs) -> float:
     return size.m**3 / 3 + 2 * size.m**2 * size.n
 
 
-# posv_factor: the factor, too, zero in the other triangle, and ln det(A). |Δ ln det| ≤ c·n·u·‖A‖·‖A⁻¹‖.
+# posv_factor: the factor, zero in the other triangle, and ln det(A), whose error is at most about
+# n·u·‖A‖·‖A⁻¹‖ beside its own rounding.
 
 
 def _posv_factor_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
