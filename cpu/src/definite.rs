@@ -25,12 +25,14 @@ const LANES_NUMBERS: usize = 32 * 32;
 /// [`cholesky::cholesky`] and [`cho_solve`], or other routines with their contracts.
 #[derive(Clone, Copy)]
 pub(crate) struct Routines<T> {
-    pub(crate) cholesky: fn(bool, usize, usize, InOut<'_, T>, &dyn Threads) -> Result<(), Error>,
+    pub(crate) cholesky: Cholesky<T>,
     pub(crate) cho_solve: ChoSolve<T>,
 }
 
+type Cholesky<T> = fn(bool, usize, usize, InOut<'_, T>, &dyn Threads) -> Result<(), Error>;
+
 type ChoSolve<T> =
-    fn(Uplo, usize, usize, usize, &[T], &[T], &mut [T], &dyn Threads) -> Result<(), Error>;
+    fn(Uplo, usize, (usize, usize), &[T], &[T], &mut [T], &dyn Threads) -> Result<(), Error>;
 
 /// Which matrix is meant.
 #[derive(Clone, Copy, Debug)]
@@ -68,8 +70,7 @@ pub struct Kept<'a, T: Scalar> {
 pub fn posv<T: Scalar>(
     given: Given,
     batch: usize,
-    n: usize,
-    nrhs: usize,
+    (n, nrhs): (usize, usize),
     a: &[T],
     b: &[T],
     x: &mut [T],
@@ -99,8 +100,7 @@ pub fn posv<T: Scalar>(
 pub fn posv_factor<T: Scalar>(
     given: Given,
     batch: usize,
-    n: usize,
-    nrhs: usize,
+    (n, nrhs): (usize, usize),
     a: &[T],
     b: &[T],
     x: &mut [T],
@@ -140,8 +140,7 @@ pub fn posv_factor<T: Scalar>(
 pub fn cho_solve<T: Scalar>(
     uplo: Uplo,
     batch: usize,
-    n: usize,
-    nrhs: usize,
+    (n, nrhs): (usize, usize),
     factor: &[T],
     b: &[T],
     x: &mut [T],
@@ -389,5 +388,5 @@ fn factor_and_solve<T: Scalar>(
     }
     let src = if given.turned() { None } else { Some(a) };
     (routines.cholesky)(given.mean, 1, n, InOut { src, dst: &mut *factor }, threads)?;
-    (routines.cho_solve)(Uplo::Lower, 1, n, nrhs, factor, b, x, threads)
+    (routines.cho_solve)(Uplo::Lower, 1, (n, nrhs), factor, b, x, threads)
 }

@@ -71,9 +71,9 @@ super::ops! { cholesky;
         rets { x: T [n, nrhs] }
     }
     cpu = any("lapax_posv"), |call, threads| {
-        let (batch, n, nrhs) = (call.batch, call.n, call.nrhs);
+        let (batch, sizes) = (call.batch, (call.n, call.nrhs));
         let given = Given { uplo: call.uplo, mean: call.symmetrize };
-        dispatch!(definite::posv(given, batch, n, nrhs, call.a, call.b, call.x, threads))
+        dispatch!(definite::posv(given, batch, sizes, call.a, call.b, call.x, threads))
     };
     cuda = none;
 
@@ -88,11 +88,11 @@ super::ops! { cholesky;
         rets { x: T [n, nrhs], factor: T [n, n], logdet: T::Real [] }
     }
     cpu = any("lapax_posv_factor"), |call, threads| {
-        let (batch, n, nrhs) = (call.batch, call.n, call.nrhs);
+        let (batch, sizes) = (call.batch, (call.n, call.nrhs));
         let given = Given { uplo: call.uplo, mean: call.symmetrize };
         let kept = Kept { factor: call.factor, logdet: call.logdet };
         dispatch!(
-            definite::posv_factor(given, batch, n, nrhs, call.a, call.b, call.x, kept, threads)
+            definite::posv_factor(given, batch, sizes, call.a, call.b, call.x, kept, threads)
         )
     };
     cuda = none;
@@ -108,9 +108,9 @@ super::ops! { cholesky;
         rets { x: T [n, nrhs] }
     }
     cpu = any("lapax_cho_solve"), |call, threads| {
-        let (batch, n, nrhs) = (call.batch, call.n, call.nrhs);
+        let (batch, sizes) = (call.batch, (call.n, call.nrhs));
         let (factor, b, x) = (call.factor, call.b, call.x);
-        dispatch!(definite::cho_solve(call.uplo, batch, n, nrhs, factor, b, x, threads))
+        dispatch!(definite::cho_solve(call.uplo, batch, sizes, factor, b, x, threads))
     };
     cuda = none;
 

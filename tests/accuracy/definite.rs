@@ -47,9 +47,9 @@ fn solved<T: Sample>(
     let (mut alone, mut x, mut factor) =
         (vec![nan; b.len()], vec![nan; b.len()], vec![nan; a.len()]);
     let mut logdet = vec![nan.re(); batch];
-    call!(backend, definite::posv(given, batch, n, nrhs, a, b, &mut alone, threads)).unwrap();
+    call!(backend, definite::posv(given, batch, (n, nrhs), a, b, &mut alone, threads)).unwrap();
     let kept = Kept { factor: &mut factor, logdet: &mut logdet };
-    call!(backend, definite::posv_factor(given, batch, n, nrhs, a, b, &mut x, kept, threads))
+    call!(backend, definite::posv_factor(given, batch, (n, nrhs), a, b, &mut x, kept, threads))
         .unwrap();
     assert!(bits(&alone) == bits(&x), "n = {n}: X depends on what is kept");
     Solved { x, factor, logdet }
@@ -118,7 +118,7 @@ fn by_factor<T: Sample>(
     let spoil = |(k, &x): (usize, &T)| if named(uplo, k / n % n, k % n) { x } else { T::nan() };
     let spoiled: Vec<T> = factor.iter().enumerate().map(spoil).collect();
     let mut x = vec![T::nan(); b.len()];
-    call!(backend, definite::cho_solve(uplo, batch, n, nrhs, &spoiled, b, &mut x, &Serial))
+    call!(backend, definite::cho_solve(uplo, batch, (n, nrhs), &spoiled, b, &mut x, &Serial))
         .unwrap();
     assert!(bits(&x) == bits(&x[..n * nrhs]).repeat(batch), "{uplo:?} {n} x {nrhs}");
     let [x, b] = [&x, b].map(|x| Matrix::widened(n, &transposed(nrhs, &x[..n * nrhs]), 0));

@@ -75,9 +75,9 @@ fn calls(batch: usize, m: usize, n: usize) -> Vec<(&'static str, Result<(), Erro
         ("svd", svd_of_rows::<f64>(all, batch, m, n, &[], &mut [], &mut [], &mut [], s)),
         ("qr", qr::<f64>(batch, (m, n, t), &[], &mut [], &mut [], s)),
         ("qr_r", qr_r::<f64>(batch, (m, n, t), &[], &mut [], s)),
-        ("posv", posv::<f64>(given, batch, n, m, &[], &[], &mut [], s)),
-        ("posv_factor", posv_factor::<f64>(given, batch, n, m, &[], &[], &mut [], kept, s)),
-        ("cho_solve", cho_solve::<f64>(upper, batch, n, m, &[], &[], &mut [], s)),
+        ("posv", posv::<f64>(given, batch, (n, m), &[], &[], &mut [], s)),
+        ("posv_factor", posv_factor::<f64>(given, batch, (n, m), &[], &[], &mut [], kept, s)),
+        ("cho_solve", cho_solve::<f64>(upper, batch, (n, m), &[], &[], &mut [], s)),
         ("tridiagonal_solve", tridiagonal_solve::<f64>(batch, m, n, [&[]; 3], &[], &mut [], s)),
         ("perturbed", tridiagonal_solve_perturbed(batch, m, n, [&[]; 3], &[0.0; 0], &mut [], s)),
     ]

@@ -11,12 +11,10 @@ use crate::{Error, Threads, Uplo};
 ///
 /// # Errors
 /// As there, and where a dimension exceeds the library's integers.
-#[allow(clippy::too_many_arguments, reason = "those of posv")]
 pub fn posv<T: Routines>(
     given: Given,
     batch: usize,
-    n: usize,
-    nrhs: usize,
+    (n, nrhs): (usize, usize),
     a: &[T],
     b: &[T],
     x: &mut [T],
@@ -34,8 +32,7 @@ pub fn posv<T: Routines>(
 pub fn posv_factor<T: Routines>(
     given: Given,
     batch: usize,
-    n: usize,
-    nrhs: usize,
+    (n, nrhs): (usize, usize),
     a: &[T],
     b: &[T],
     x: &mut [T],
@@ -50,12 +47,10 @@ pub fn posv_factor<T: Routines>(
 ///
 /// # Errors
 /// As there.
-#[allow(clippy::too_many_arguments, reason = "those of cho_solve")]
 pub fn cho_solve<T: Routines>(
     uplo: Uplo,
     batch: usize,
-    n: usize,
-    nrhs: usize,
+    (n, nrhs): (usize, usize),
     factor: &[T],
     b: &[T],
     x: &mut [T],
