@@ -23,7 +23,7 @@ const LARGEST: usize = 192;
 
 /// Whether an m × n matrix goes this way.
 pub(crate) fn pay<T: Scalar>(m: usize, n: usize) -> bool {
-    (LEAST..=LARGEST).contains(&m) && n <= LARGEST && width::<T>() >= LANES
+    (LEAST..=LARGEST).contains(&m.max(n)) && width::<T>() >= LANES
 }
 
 /// What the decomposition of one matrix reuses.

@@ -449,9 +449,23 @@ fn cholesky<T: Scalar>() {
 /// Columns that are zero below the diagonal, one of them not real on it, and numbers whose squares vanish or
 /// overflow among others.
 fn qr<T: Scalar>() {
-    for (m, n) in
-        [(9, 9), (16, 16), (33, 33), (64, 64), (65, 70), (9, 40), (64, 10), (100, 5), (130, 140)]
-    {
+    for (m, n) in [
+        (9, 9),
+        (16, 16),
+        (33, 33),
+        (64, 64),
+        (65, 70),
+        (9, 40),
+        (64, 10),
+        (100, 5),
+        (130, 140),
+        (2, 9),
+        (3, 17),
+        (8, 40),
+        (5, 4),
+        (8, 8),
+        (4, 2),
+    ] {
         let plain = random::<T>(m * n);
         let mut diagonal = plain.clone();
         diagonal.iter_mut().enumerate().for_each(|(p, x)| {
