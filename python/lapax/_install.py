@@ -149,6 +149,10 @@ def _replace_rules() -> None:
     _state.undo.extend(_fused.replace_functions())
     without_q = functools.partial(_rules.qr_r, private.common_rule(_unused.qr_r_p))
     _replace(_unused.qr_r_p, without_q, True)
+    for larger, part in (("rows", _unused.svd_right_p), ("columns", _unused.svd_left_p)):
+        stock = private.common_rule(part)
+        rule = functools.partial(_rules.svd_part, larger, primitives["svd"], stock)
+        _replace(part, rule, True)
     for name, dce_rule in _unused.RULES.items():
         _state.undo.append(private.set_dce_rule(primitives[name], dce_rule))
     for primitive in private.loops_kept_whole():

@@ -382,11 +382,6 @@ def without_unused(eqn: Any, names: Sequence[str]) -> Any:
     return eqn.replace(params=params)
 
 
-def unused_variable(aval: Any) -> Any:
-    """A result of an equation that nothing reads. 0.8.0 – 0.12.0.1: core.DropVar."""
-    return _core.DropVar(aval)
-
-
 def has_batching_rule(primitive: Primitive) -> bool:
     """Whether vmap works on the primitive.
 

@@ -45,22 +45,24 @@ def qr(used: Used, *rest: Any) -> tuple[list[bool], Any]:
 
 
 def svd(used: Used, *rest: Any) -> tuple[list[bool], Any]:
-    """Without U and Vᴴ: compute_uv=False. Without the one that full_matrices adds to: False."""
+    """Without U and Vᴴ: compute_uv=False. Without that of the larger side: `svd_right_p` or
+    `svd_left_p`, and full_matrices=False, which is about that side alone."""
     eqn = rest[-1]
     if not any(used) or not eqn.params["compute_uv"]:
         return _kept(used, eqn)
     if not any(used[1:]):
         params = {**eqn.params, "compute_uv": False, "full_matrices": False}
         return [True], eqn.replace(params=params, outvars=eqn.outvars[:1])
-    a = eqn.invars[0].aval
-    larger = 2 if is_static(a.shape) and a.shape[-2] < a.shape[-1] else 1
-    if not eqn.params["full_matrices"] or not is_static(a.shape) or used[larger]:
+    shape = eqn.invars[0].aval.shape
+    if not is_static(shape):
+        return _kept(used, eqn)
+    larger = 1 if shape[-2] >= shape[-1] else 2
+    if used[larger]:
         return _kept(used, eqn)
     params = {**eqn.params, "full_matrices": False}
-    avals = private.result_avals(eqn.primitive, [a], **params)
-    outvars = list(eqn.outvars)
-    outvars[larger] = private.unused_variable(avals[larger])
-    return [True], eqn.replace(params=params, outvars=outvars)
+    outvars = [v for i, v in enumerate(eqn.outvars) if i != larger]
+    primitive = svd_right_p if larger == 1 else svd_left_p
+    return [True], eqn.replace(primitive=primitive, params=params, outvars=outvars)
 
 
 def eig(used: Used, *rest: Any) -> tuple[list[bool], Any]:
@@ -100,28 +102,31 @@ def _kept(used: Used, eqn: Any) -> tuple[list[bool], Any]:
     return [any(used)], eqn if any(used) else None
 
 
-def _second_of(name: str, alone: str) -> Primitive:
-    """The second result of one of JAX's primitives of a matrix, with its parameters.
+def _part_of(name: str, part: str, places: Sequence[int]) -> Primitive:
+    """Some results of one of JAX's primitives of a matrix, with its parameters.
 
     Outside lapax it is that primitive.
     """
-    both, primitive = _primitives[name], Primitive(alone)
+    whole, primitive = _primitives[name], Primitive(part)
     primitive.multiple_results = True
 
     def abstract(a: Any, **params: Any) -> list[Any]:
-        return private.result_avals(both, [a], **params)[1:]
+        return some(private.result_avals(whole, [a], **params))
 
-    def second(a: jax.Array, **params: Any) -> list[jax.Array]:
-        return list(both.bind(a, **params))[1:]
+    def some(results: Sequence[Any]) -> list[Any]:
+        return [results[place] for place in places]
+
+    def by_whole(a: jax.Array, **params: Any) -> list[jax.Array]:
+        return some(whole.bind(a, **params))
 
     def impl(a: jax.Array, **params: Any) -> list[jax.Array]:
         with jax.disable_jit(False):
             return list(jax.jit(functools.partial(primitive.bind, **params))(a))
 
     def jvp(primals: Any, tangents: Any, **params: Any) -> tuple[list[Any], list[Any]]:
-        """The derivative needs the first, too."""
-        values, derivatives = ad.primitive_jvps[both](primals, tangents, **params)
-        return list(values[1:]), list(derivatives[1:])
+        """The derivative needs the others, too."""
+        values, derivatives = ad.primitive_jvps[whole](primals, tangents, **params)
+        return some(values), some(derivatives)
 
     def batched(axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
         results = primitive.bind(*in_front(axis, args, dims), **params)
@@ -131,9 +136,11 @@ def _second_of(name: str, alone: str) -> Primitive:
     primitive.def_abstract_eval(abstract)
     ad.primitive_jvps[primitive] = jvp
     batching.fancy_primitive_batchers[primitive] = batched
-    mlir.register_lowering(primitive, mlir.lower_fun(second, multiple_results=True))
+    mlir.register_lowering(primitive, mlir.lower_fun(by_whole, multiple_results=True))
     return primitive
 
 
-eigh_values_p = _second_of("eigh", "eigh_values")
-qr_r_p = _second_of("qr", "qr_r")
+eigh_values_p = _part_of("eigh", "eigh_values", [1])
+qr_r_p = _part_of("qr", "qr_r", [1])
+svd_right_p = _part_of("svd", "svd_right", [0, 2])
+svd_left_p = _part_of("svd", "svd_left", [0, 1])

@@ -197,7 +197,6 @@ def test_calls_that_xla_drops():
     programs = {
         "pivoted": lambda a: jsl.qr(a, mode="r", pivoting=True),
         "hessenberg": jsl.hessenberg,
-        "hessenberg_alone": lambda a: jsl.hessenberg(a, calc_q=True)[0],
     }
     with lapax.installed():
         for name, program in programs.items():
@@ -206,17 +205,41 @@ def test_calls_that_xla_drops():
             assert targets in (["lapax.lapack_sgeqp3_ffi"], ["lapax.lapack_sgehrd_ffi"]), name
 
 
-@pytest.mark.parametrize("shape", [(30, 4), (4, 30), (6, 6), (2, 9, 3)])
+@pytest.mark.parametrize("shape", [(10, 4), (4, 10), (6, 6), (2, 9, 3), (60, 12), (12, 60)])
 @pytest.mark.parametrize("side", [0, 2])
-def test_one_side_of_an_svd_is_thin_where_the_other_was_large(side, shape):
+def test_one_side_of_an_svd(side, shape):
+    """The vectors of the larger side are not computed; of the other there are as many."""
     a = jnp.asarray(np.random.default_rng(4).standard_normal(shape), F32)
-    function = lambda a: jnp.abs(jnp.linalg.svd(a)[side])  # noqa: E731
-    larger = 0 if shape[-2] >= shape[-1] else 2
+    m, n = shape[-2:]
+
+    def function(a):
+        vectors = jnp.abs(jnp.linalg.svd(a)[side])
+        # Of the larger side, those that belong to singular values: others are any basis.
+        return vectors[..., : min(m, n)] if side == 0 else vectors[..., : min(m, n), :]
+
+    larger = 0 if m >= n else 2
+    calls = ["lapax.lapax_qr_r", "lapax.lapax_svd"] if max(m, n) == 60 else ["lapax.lapax_svd"]
     expected = jax.jit(function)(a)
     with lapax.installed():
-        assert modes(function, a) == [S if side != larger else A]
-        assert_close(jax.jit(function)(a), expected, 4 * tolerance(F32, 30))
-        assert_close(jax.jit(jax.vmap(function))(a[None]), expected[None], 4 * tolerance(F32, 30))
+        if side == larger:
+            assert modes(function, a) == [A]
+        else:
+            assert modes(function, a) == [S]
+            assert custom_calls(function, a) == calls
+        assert_close(jax.jit(function)(a), expected, 4 * tolerance(F32, 60))
+        assert_close(jax.jit(jax.vmap(function))(a[None]), expected[None], 4 * tolerance(F32, 60))
+
+
+def test_derivatives_of_one_side_of_an_svd_use_both():
+    a = jnp.asarray(np.random.default_rng(5).standard_normal((30, 10)), F32)
+    function = lambda a: jnp.linalg.svd(a, full_matrices=False)[2]  # noqa: E731
+    weighed = lambda a: (function(a) ** 2 * jnp.arange(10.0)).sum()  # noqa: E731
+    expected, values = jax.grad(weighed)(a), jnp.abs(function(a))
+    with lapax.installed():
+        assert_close(jax.grad(weighed)(a), expected, 40 * tolerance(F32, 40))
+        alone = dropped(function, a)
+        assert_close(jnp.abs(alone(a)), values, 4 * tolerance(F32, 40))
+    assert_close(jnp.abs(alone(a)), values, 4 * tolerance(F32, 40))
 
 
 def test_derivatives_use_the_vectors():
