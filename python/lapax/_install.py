@@ -151,7 +151,7 @@ def _replace_rules() -> None:
     _replace(_unused.qr_r_p, without_q, True)
     for larger, part in (("rows", _unused.svd_right_p), ("columns", _unused.svd_left_p)):
         stock = private.common_rule(part)
-        rule = functools.partial(_rules.svd_part, larger, primitives["svd"], stock)
+        rule = functools.partial(_rules.svd_part, larger, _unused.qr_r_p, primitives["svd"], stock)
         _replace(part, rule, True)
     for name, dce_rule in _unused.RULES.items():
         _state.undo.append(private.set_dce_rule(primitives[name], dce_rule))

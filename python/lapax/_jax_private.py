@@ -363,6 +363,10 @@ def set_dce_rule(primitive: Primitive, rule: Rule) -> Callable[[], None]:
     return undo
 
 
+REDUCED_QR = {"pivoting": False, "full_matrices": False, "use_magma": None}
+"""The parameters of `qr_p` for min(m, n) columns of Q. 0.8.0 – 0.12.0.1."""
+
+
 def loops_kept_whole() -> list[Primitive]:
     """The loops inside which JAX drops nothing. 0.8.0: while_p; 0.12.0.1 has a rule for it."""
     return [while_p for while_p in (_while_p,) if while_p not in _partial_eval.dce_rules]

@@ -258,7 +258,13 @@ def _by_gesdd(
 
 
 def svd_part(
-    larger: str, svd_p: Primitive, stock: private.Rule, ctx: Any, a: Any, **params: Any
+    larger: str,
+    qr_r_p: Primitive,
+    svd_p: Primitive,
+    stock: private.Rule,
+    ctx: Any,
+    a: Any,
+    **params: Any,
 ) -> Sequence[Any]:
     """`svd_p` without the singular vectors of its larger side: "rows" or "columns".
 
@@ -270,11 +276,12 @@ def svd_part(
         return kept
 
     def by_triangle(a: jax.Array) -> list[jax.Array]:
-        r = jax.lax.linalg.qr(a if larger == "rows" else _adjoint(a), full_matrices=False)[1]
+        tall = a if larger == "rows" else _adjoint(a)
+        (r,) = qr_r_p.bind(tall, **private.REDUCED_QR)
         s, _, vh = svd_p.bind(r, **params)
         return [s, vh if larger == "rows" else _adjoint(vh)]
 
-    lowered: Sequence[Any] = mlir.lower_fun(jax.jit(by_triangle), multiple_results=True)(ctx, a)
+    lowered: Sequence[Any] = mlir.lower_fun(by_triangle, multiple_results=True)(ctx, a)
     return lowered
 
 
