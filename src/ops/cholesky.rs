@@ -77,7 +77,7 @@ super::ops! { cholesky;
     };
     cuda = none;
 
-    /// The same, with the factor and the logarithm of the determinant.
+    /// Solution of A·X = B as by `posv`, with the factor and the logarithm of the determinant of A.
     ///
     /// `factor` is L of A = L·Lᴴ or U of A = Uᴴ·U, as `uplo` says, and zero in the other triangle; `logdet`
     /// is ln det(A), 2·Σ ln factor(i, i). The named triangle and `logdet` are NaN where A is not positive definite.
