@@ -292,11 +292,16 @@ fn without_q<T: Sample>(backend: Backend) {
             call!(backend, qr::qr(batch, (m, n, k), &a, &mut q, &mut expected, &Serial)).unwrap();
             let mut r = vec![T::nan(); batch * k * n];
             call!(backend, qr::qr_r(batch, (m, n, k), &a, &mut r, &Spawned(3))).unwrap();
-            assert!(bits(&r) == bits(&expected), "{batch} of {m} x {n}, {bad}");
+            // Which of two NaN a sum becomes is not said.
+            let known = |x: &[T]| {
+                let x: Vec<T> = x.iter().map(|&x| if x.is_nan() { T::nan() } else { x }).collect();
+                bits(&x)
+            };
+            assert!(known(&r) == known(&expected), "{batch} of {m} x {n}, {bad}");
             let mut all = vec![T::nan(); batch * m * n];
             call!(backend, qr::qr_r(batch, (m, n, m), &a, &mut all, &Serial)).unwrap();
             for (all, r) in all.chunks_exact(m * n).zip(r.chunks_exact(k * n)) {
-                assert!(bits(&all[..k * n]) == bits(r), "{batch} of {m} x {n}, {bad}");
+                assert!(known(&all[..k * n]) == known(r), "{batch} of {m} x {n}, {bad}");
                 assert!(all[k * n..].iter().all(|&x| x == T::ZERO));
             }
         }
