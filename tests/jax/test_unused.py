@@ -233,7 +233,8 @@ def test_one_side_of_an_svd(side, shape):
 def test_derivatives_of_one_side_of_an_svd_use_both():
     a = jnp.asarray(np.random.default_rng(5).standard_normal((30, 10)), F32)
     function = lambda a: jnp.linalg.svd(a, full_matrices=False)[2]  # noqa: E731
-    weighed = lambda a: (function(a) ** 2 * jnp.arange(10.0)).sum()  # noqa: E731
+    weights = jnp.sin(jnp.arange(100.0)).reshape(10, 10)
+    weighed = lambda a: (function(a) ** 2 * weights).sum()  # noqa: E731
     expected, values = jax.grad(weighed)(a), jnp.abs(function(a))
     with lapax.installed():
         assert_close(jax.grad(weighed)(a), expected, 40 * tolerance(F32, 40))
