@@ -34,7 +34,7 @@ const ORDER: usize = 32;
 const TINY: usize = 8;
 /// The order up to which a batch goes through lanes: for f64, 0.07 us against 0.16 us at 8, 1.2 us
 /// against 1.9 us at 32.
-const LANES_ORDER: usize = 32;
+pub(crate) const LANES_ORDER: usize = 32;
 /// The order up to which a Hermitian update is computed as a full product, of which half is used.
 const PRODUCT_ORDER: usize = 64;
 
@@ -43,7 +43,7 @@ const PRODUCT_ORDER: usize = 64;
 /// 0.51 ms and 0.45 with strips of 64, n = 512 1.22 ms and 0.89 (1.04 with 96), n = 1024 7.4 ms and 4.5
 /// (4.6 with 96, 5.3 with 192), n = 2048 55 ms and 33 with 64, 32 with 96. Serially strips of 96 cost
 /// 2 % more than recursion.
-const TILED_ORDER: usize = 448;
+pub(crate) const TILED_ORDER: usize = 448;
 const FEW_ROWS: usize = 640;
 const NARROW_STRIP: usize = 64;
 const WIDE_STRIP: usize = 96;
@@ -138,14 +138,7 @@ pub fn cholesky<T: Scalar>(
     }
     if few {
         few::each(batch, operands, |(l,)| {
-            let factored = if n <= TINY {
-                if mean {
-                    row_major::mean_with_adjoint(l, n);
-                }
-                factor_tiny(MatMut::from_row_major_slice_mut(l, n, n)).is_ok()
-            } else {
-                few::factor_hermitian(l, n, mean)
-            };
+            let factored = factor_few(l, n, mean);
             row_major::only_lower(l, n, 0, factored);
         });
         return Ok(());
@@ -159,6 +152,17 @@ pub fn cholesky<T: Scalar>(
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
     }
     Ok(())
+}
+
+/// The lower triangle of one small matrix by rows, or of its mean with its adjoint, becomes L; whether there is one.
+pub(crate) fn factor_few<T: Scalar>(a: &mut [T], n: usize, mean: bool) -> bool {
+    if n > TINY {
+        return few::factor_hermitian(a, n, mean);
+    }
+    if mean {
+        row_major::mean_with_adjoint(a, n);
+    }
+    factor_tiny(MatMut::from_row_major_slice_mut(a, n, n)).is_ok()
 }
 
 /// [`cholesky`] of one large matrix: what is read of it and the zeros are written strip by strip, as they are needed.

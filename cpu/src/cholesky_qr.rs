@@ -1,4 +1,4 @@
-//! Q and R of a matrix much taller than wide, by its Gram matrix: RᴴR = AᴴA and Q = A·R⁻¹, twice.
+//! Q and R, or R alone, of a matrix much taller than wide, by its Gram matrix: RᴴR = AᴴA and Q = A·R⁻¹, twice.
 //!
 //! The first time Q loses orthogonality with the square of A's condition; where its own Gram matrix is near
 //! the identity, the second time restores it (Yamamoto, Nakatsukasa, Yanagisawa and Fukaya, "Roundoff error
@@ -70,27 +70,74 @@ pub(crate) fn decompose<T: Scalar>(
     r: &mut [T],
     threads: &dyn Threads,
 ) -> bool {
-    let rows = block_rows::<T>(n).min(a.len() / n);
-    let parts = a.chunks(rows * n).zip(q.chunks_mut(rows * n).map(Mutex::new)).collect();
-    let (blocks, arch) = (Blocks { n, parts }, Arch::new());
-    let gram = blocks.gram(threads, |a, _, to| multiply_adjoint(a, to));
-    let Some(first) = factor(gram, n) else { return false };
+    let blocks: Vec<_> = q.chunks_mut(rows_at_once(n, a) * n).map(Mutex::new).collect();
+    let Some(w) = triangle(n, a, Some(&blocks), r, threads) else { return false };
+    let w = MatRef::from_column_major_slice(&w, n, n);
+    run_each(threads, blocks.len(), Vec::new, |copied, block| {
+        let mut q = lock(&blocks[block]);
+        copied.clear();
+        copied.extend_from_slice(&q);
+        let rows = q.len() / n;
+        let copied = MatRef::from_row_major_slice(copied, rows, n);
+        multiply_upper(MatMut::from_row_major_slice_mut(&mut q, rows, n), copied, w);
+    });
+    true
+}
+
+/// [`decompose`] without Q: the same R.
+pub(crate) fn decompose_r<T: Scalar>(
+    n: usize,
+    a: &[T],
+    r: &mut [T],
+    threads: &dyn Threads,
+) -> bool {
+    triangle(n, a, None, r, threads).is_some()
+}
+
+/// Blocks of rows of a matrix; tasks have different ones.
+type Blocks<'a, 'b, T> = &'a [Mutex<&'b mut [T]>];
+
+/// R, and the upper triangular W of Q = Q₁·W; the blocks become those of Q₁ = A·R₁⁻¹, where they are wanted.
+fn triangle<T: Scalar>(
+    n: usize,
+    a: &[T],
+    quotients: Option<Blocks<'_, '_, T>>,
+    r: &mut [T],
+    threads: &dyn Threads,
+) -> Option<Vec<T>> {
+    let (blocks, arch): (Vec<_>, _) = (a.chunks(rows_at_once(n, a) * n).collect(), Arch::new());
+    let gram = gram((n, blocks.len()), threads, |_, block, to| multiply_adjoint(blocks[block], to));
+    let first = factor(gram, n)?;
     let first = MatRef::from_column_major_slice(&first, n, n);
     let system = System { uplo: Uplo::Lower, diag: Diag::NonUnit, conj: Conj::No };
-    let gram = blocks.gram(threads, |a, q, to| {
-        q.copy_from_slice(a);
+    // The first n rows of Q₁, which the first block has.
+    let top = Mutex::new(vec![T::ZERO; n * n]);
+    let gram = self::gram((n, blocks.len()), threads, |scratch, block, to| {
+        let a = blocks[block];
+        let mut kept = quotients.map(|blocks| lock(&blocks[block]));
+        let q = if let Some(kept) = &mut kept {
+            kept.copy_from_slice(a);
+            &mut kept[..]
+        } else {
+            scratch.clear();
+            scratch.extend_from_slice(a);
+            &mut scratch[..]
+        };
         let rows = q.len() / n;
         let columns = MatMut::from_column_major_slice_mut(&mut *q, n, rows);
         let mut scratch = substitution::Scratch::new(n, rows);
         triangular::solve(system, first.transpose(), columns, &mut scratch, arch);
         multiply_adjoint(q, to);
+        if block == 0 {
+            lock(&top).copy_from_slice(&q[..n * n]);
+        }
     });
     // What is not a number is not near.
     let near = distance_to_identity(&gram, n) <= NEAR;
     if !near {
-        return false;
+        return None;
     }
-    let Some(second) = factor(gram, n) else { return false };
+    let second = factor(gram, n)?;
     let second = MatRef::from_column_major_slice(&second, n, n);
 
     // Q = Q₁·W with W = R₂⁻¹·S and R = S·R₂·R₁, for signs S.
@@ -99,13 +146,13 @@ pub(crate) fn decompose<T: Scalar>(
     let system = System { uplo: Uplo::Upper, ..system };
     let columns = MatMut::from_column_major_slice_mut(&mut w, n, n);
     triangular::solve(system, second, columns, &mut substitution::Scratch::new(n, n), arch);
-    let mut top = vec![T::ZERO; n * n];
+    let mut product = vec![T::ZERO; n * n];
     multiply_upper(
-        MatMut::from_column_major_slice_mut(&mut top, n, n),
-        MatRef::from_row_major_slice(&blocks.part(0)[..n * n], n, n),
+        MatMut::from_column_major_slice_mut(&mut product, n, n),
+        MatRef::from_row_major_slice(&lock(&top), n, n),
         MatRef::from_column_major_slice(&w, n, n),
     );
-    let Some(signs) = arch.dispatch(Signs { top: &mut top, n }) else { return false };
+    let signs = arch.dispatch(Signs { top: &mut product, n })?;
     for (column, &sign) in w.chunks_exact_mut(n).zip(&signs) {
         column.iter_mut().for_each(|w| *w = w.scale(sign));
     }
@@ -114,68 +161,35 @@ pub(crate) fn decompose<T: Scalar>(
         row[..i].fill(T::ZERO);
         row[i..].iter_mut().for_each(|r| *r = r.scale(sign));
     }
-    let w = MatRef::from_column_major_slice(&w, n, n);
-    run_each(
-        threads,
-        blocks.parts.len(),
-        || vec![T::ZERO; rows * n],
-        |copied, block| {
-            let mut q = blocks.part(block);
-            let (rows, copied) = (q.len() / n, &mut copied[..q.len()]);
-            copied.copy_from_slice(&q);
-            let (to, copied) = (
-                MatMut::from_row_major_slice_mut(&mut q, rows, n),
-                MatRef::from_row_major_slice(copied, rows, n),
-            );
-            multiply_upper(to, copied, w);
-        },
-    );
-    true
+    Some(w)
 }
 
-/// Blocks of rows of a matrix, and of the result in the same place.
-struct Blocks<'a, T> {
-    n: usize,
-    parts: Vec<(&'a [T], Mutex<&'a mut [T]>)>,
+/// The rows of a block of this matrix.
+fn rows_at_once<T>(n: usize, a: &[T]) -> usize {
+    block_rows::<T>(n).min(a.len() / n)
 }
 
-impl<'a, T: Scalar> Blocks<'a, T> {
-    /// A block of the result; tasks have different ones.
-    fn part(&self, block: usize) -> MutexGuard<'_, &'a mut [T]> {
-        lock(&self.parts[block].1)
+/// The sum, in their order, of the Gram matrices of order n that `find` writes for so many blocks; what it gets
+/// first it may use as it likes.
+fn gram<T: Scalar>(
+    (n, count): (usize, usize),
+    threads: &dyn Threads,
+    find: impl Fn(&mut Vec<T>, usize, MatMut<'_, T>) + Sync,
+) -> Vec<T> {
+    let mut grams = vec![T::ZERO; count * n * n];
+    {
+        let grams: Vec<_> = grams.chunks_mut(n * n).map(Mutex::new).collect();
+        run_each(threads, count, Vec::new, |scratch, block| {
+            let mut gram = lock(&grams[block]);
+            find(scratch, block, MatMut::from_column_major_slice_mut(&mut gram, n, n));
+        });
     }
-
-    /// The sum, in their order, of the Gram matrices that `find` writes for a block and its result.
-    fn gram(
-        &self,
-        threads: &dyn Threads,
-        find: impl Fn(&[T], &mut [T], MatMut<'_, T>) + Sync,
-    ) -> Vec<T> {
-        let (n, count) = (self.n, self.parts.len());
-        let mut grams = vec![T::ZERO; count * n * n];
-        {
-            let grams: Vec<_> = grams.chunks_mut(n * n).map(Mutex::new).collect();
-            run_each(
-                threads,
-                count,
-                || (),
-                |(), block| {
-                    let (a, mut gram) = (self.parts[block].0, lock(&grams[block]));
-                    find(
-                        a,
-                        &mut self.part(block),
-                        MatMut::from_column_major_slice_mut(&mut gram, n, n),
-                    );
-                },
-            );
-        }
-        let (sum, others) = grams.split_at_mut(n * n);
-        for other in others.chunks_exact(n * n) {
-            sum.iter_mut().zip(other).for_each(|(sum, &x)| *sum += x);
-        }
-        grams.truncate(n * n);
-        grams
+    let (sum, others) = grams.split_at_mut(n * n);
+    for other in others.chunks_exact(n * n) {
+        sum.iter_mut().zip(other).for_each(|(sum, &x)| *sum += x);
     }
+    grams.truncate(n * n);
+    grams
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

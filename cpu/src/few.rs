@@ -505,7 +505,7 @@ pub(crate) fn solve<T: Scalar>((n, nrhs): (usize, usize), a: &[T], b: Option<&[T
 }
 
 /// Calls `work` with a copy of a matrix: that of a tiny one is not allocated.
-fn with_copy<T: Scalar>(a: &[T], work: impl FnOnce(&mut [T])) {
+pub(crate) fn with_copy<T: Scalar>(a: &[T], work: impl FnOnce(&mut [T])) {
     const TINY: usize = 64;
     let mut tiny = [T::ZERO; TINY];
     if let Some(copy) = tiny.get_mut(..a.len()) {

@@ -13,6 +13,8 @@ use pulp::{Simd, WithSimd};
 use crate::arch::Arch;
 use crate::cholesky_qr;
 use crate::columns::reflect_columns;
+use crate::few;
+use crate::few_qr;
 use crate::householder::{BlockScratch, Reflector, reflector};
 use crate::lanes::{self, Order, for_each_group};
 use crate::outcome::Outcome;
@@ -122,25 +124,16 @@ pub fn qr<T: Scalar>(
     let products = m.saturating_mul(n + c).saturating_mul(k);
     let time = nanoseconds::<T>(products);
     if m == 1 && !(T::IS_COMPLEX && by_lanes) {
-        // One number makes up Q, and a real one is 1.
-        for_each(
-            batch,
-            operands,
-            time,
-            threads,
-            || (),
-            |(), (a, q, r)| {
-                let Reflector { beta, tau } = reflector::<pulp::Scalar, T>(a[0], &mut []);
-                q[0] = T::ONE - tau;
-                r.iter_mut().zip(a).for_each(|(r, &a)| *r = a * (T::ONE - tau.conj()));
-                r[0] = T::from_real(beta);
-            },
-        );
+        for_each(batch, operands, time, threads, || (), |(), (a, q, r)| q[0] = one_row(a, r));
         return Ok(());
     }
     if by_lanes {
         let kernel = lanes::explicit_qr::Decompose { m, n, c };
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        return Ok(());
+    }
+    if few_qr::pay(m, n) {
+        few::each(batch, operands, |(a, q, r)| few_qr::decompose((m, n, c), a, Some(q), r));
         return Ok(());
     }
     if by_columns {
@@ -153,6 +146,80 @@ pub fn qr<T: Scalar>(
         outcome.take(row_major::qr((geqrf, orgqr), 1, (m, n, c), a, q, r, threads));
     };
     if k > TILED_ORDER {
+        for_each_large(batch, operands, threads, one);
+    } else {
+        for_each(batch, operands, time, threads, || (), |(), item| one(item, &Serial));
+    }
+    outcome.into_result()
+}
+
+/// R of one row, and the number that makes up Q: a real one is 1.
+fn one_row<T: Scalar>(a: &[T], r: &mut [T]) -> T {
+    let Reflector { beta, tau } = reflector::<pulp::Scalar, T>(a[0], &mut []);
+    r.iter_mut().zip(a).for_each(|(r, &a)| *r = a * (T::ONE - tau.conj()));
+    r[0] = T::from_real(beta);
+    T::ONE - tau
+}
+
+/// R of each m × n row-major matrix of a batch, with c rows: that of [`qr`] with min(m, n) columns of Q, which is
+/// not formed.
+///
+/// `r` is c × n, by rows; c is min(m, n), or m, with zeros in the rows beyond.
+///
+/// # Errors
+/// Where c is neither, or a slice has another length than the dimensions say.
+#[per_scalar]
+pub fn qr_r<T: Scalar>(
+    batch: usize,
+    (m, n, c): (usize, usize, usize),
+    a: &[T],
+    r: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let k = m.min(n);
+    let operands = (Items::new("a", batch, &[m, n], a)?, ItemsMut::new("r", batch, &[c, n], r)?);
+    if k == 0 {
+        return Ok(());
+    }
+    let by_lanes = lanes::pay(batch, m.max(n), LANES_ORDER);
+    let time = nanoseconds::<T>(m.saturating_mul(n).saturating_mul(k));
+    if m == 1 && !(T::IS_COMPLEX && by_lanes) {
+        for_each(
+            batch,
+            operands,
+            time,
+            threads,
+            || (),
+            |(), (a, r)| {
+                one_row(a, r);
+            },
+        );
+        return Ok(());
+    }
+    if by_lanes {
+        let kernel = lanes::explicit_qr::Upper { m, n, c };
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        return Ok(());
+    }
+    if few_qr::pay(m, n) {
+        few::each(batch, operands, |(a, r)| few_qr::decompose((m, n, c), a, None, r));
+        return Ok(());
+    }
+    let tall = cholesky_qr::pays::<T>(m, n);
+    if rows::qr::pay::<T>(m, n) && !tall {
+        let kernel = rows::qr::Upper { m, n, c };
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        return Ok(());
+    }
+    let outcome = Outcome::default();
+    let one = |(a, r): (&[T], &mut [T]), threads: &dyn Threads| {
+        let (top, below) = r.split_at_mut(k * n);
+        below.fill(T::ZERO);
+        if !(tall && cholesky_qr::decompose_r(n, a, top, threads)) {
+            outcome.take(row_major::qr_r(geqrf, 1, (m, n, k), a, top, threads));
+        }
+    };
+    if k > TILED_ORDER || (tall && m > cholesky_qr::block_rows::<T>(n)) {
         for_each_large(batch, operands, threads, one);
     } else {
         for_each(batch, operands, time, threads, || (), |(), item| one(item, &Serial));
@@ -249,9 +316,9 @@ pub(crate) fn factor<T: Scalar>(
 }
 
 /// Reflectors one by one, each applied to all columns to its right.
-struct FactorColumns<'a, T> {
-    panel: Panel<'a, T>,
-    tau: &'a mut [T],
+pub(crate) struct FactorColumns<'a, T> {
+    pub(crate) panel: Panel<'a, T>,
+    pub(crate) tau: &'a mut [T],
 }
 
 impl<T: Scalar> WithSimd for FactorColumns<'_, T> {

@@ -193,10 +193,10 @@ pub(crate) fn generate<T: Scalar>(
 }
 
 /// [`generate`] with reflectors one by one, from the last to the first.
-struct GenerateColumns<'a, T> {
-    a: &'a mut [T],
-    m: usize,
-    tau: &'a [T],
+pub(crate) struct GenerateColumns<'a, T> {
+    pub(crate) a: &'a mut [T],
+    pub(crate) m: usize,
+    pub(crate) tau: &'a [T],
 }
 
 impl<T: Scalar> WithSimd for GenerateColumns<'_, T> {

@@ -190,6 +190,33 @@ pub(crate) fn lu_solve<T: Scalar>(
     Ok(())
 }
 
+/// [`crate::definite::cho_solve`].
+#[allow(clippy::too_many_arguments, reason = "those of cho_solve, and the routine")]
+pub(crate) fn cho_solve<T: Scalar>(
+    trsm: Trsm<T>,
+    uplo: Uplo,
+    batch: usize,
+    (n, nrhs): (usize, usize),
+    factor: &[T],
+    b: &[T],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    Items::new("factor", batch, &[n, n], factor)?;
+    Items::new("b", batch, &[n, nrhs], b)?;
+    ItemsMut::new("x", batch, &[n, nrhs], &mut *x)?;
+    // The transposed systems, X on the left, of the factor's transpose.
+    let (as_it_is, adjoint) = (Trans::None, Trans::ConjTranspose);
+    let both = if uplo == Uplo::Lower { [as_it_is, adjoint] } else { [adjoint, as_it_is] };
+    let mut src = Some(b);
+    for trans in both {
+        let x = InOut { src: src.take(), dst: &mut *x };
+        let (uplo, diag) = (uplo.other(), Diag::NonUnit);
+        trsm(Side::Right, uplo, trans, diag, batch, nrhs, n, factor, x, threads)?;
+    }
+    Ok(())
+}
+
 /// Row i of `to` is row `rows[i]` of `from`, or NaN where there is none.
 pub(crate) fn gather_rows<T: Scalar>(from: &[T], rows: &[i32], to: &mut [T], width: usize) {
     for (to, &row) in to.chunks_exact_mut(width).zip(rows) {
@@ -412,6 +439,26 @@ pub(crate) fn qr<T: Scalar>(
     }
     let columns = q.to_vec();
     transpose(batch, (c, m), &columns, q, threads)
+}
+
+/// [`crate::qr::qr_r`].
+pub(crate) fn qr_r<T: Scalar>(
+    geqrf: Geqrf<T>,
+    batch: usize,
+    (m, n, c): (usize, usize, usize),
+    a: &[T],
+    r: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let k = m.min(n);
+    Items::new("a", batch, &[m, n], a)?;
+    ItemsMut::new("r", batch, &[c, n], &mut *r)?;
+    if k == 0 {
+        return Ok(());
+    }
+    let (mut factors, mut tau) = (vec![T::ZERO; a.len()], vec![T::ZERO; batch * k]);
+    transpose(batch, (m, n), a, &mut factors, threads)?;
+    factor_apart(geqrf, batch, (m, n, c), (&mut factors, &mut tau, r), threads)
 }
 
 /// Factors column-major matrices in place, and writes the c rows of R by rows.
@@ -911,8 +958,7 @@ fn item<T>(items: &mut [T], b: usize, batch: usize) -> &mut [T] {
 }
 
 /// Aᴴ in place of A, n × n.
-#[cfg(feature = "lapack")]
-fn adjoint<T: Scalar>(a: &mut [T], n: usize) {
+pub(crate) fn adjoint<T: Scalar>(a: &mut [T], n: usize) {
     transposed(a, n);
     if T::IS_COMPLEX {
         a.iter_mut().for_each(|x| *x = x.conj());

@@ -116,23 +116,22 @@ class Program:
         self.eqns = kept
         self._renew()
 
-    def without_unused(self, rules: Mapping[str, Callable[..., Any]]) -> None:
+    def without_unused(self, rules: Mapping[str, Callable[[Sequence[bool], Any], Any]]) -> None:
         """Drops what nobody reads: equations, and by `rules` single results of others.
 
-        A rule takes which results are read and the equation, and returns the operands that are
-        needed and the equation without them; so do JAX's for dead code.
+        A rule takes which results are read and the equation, and returns the one to have instead.
         """
         live = {a for a in map(self.atom, self._outvars) if not isinstance(a, Literal)}
         kept = []
         for eqn in reversed(self.eqns):
             used = [var in live for var in eqn.outvars]
-            new = eqn if any(used) or eqn.effects else None
+            if not any(used) and not eqn.effects:
+                continue
             rule = rules.get(eqn.primitive.name)
-            if new is not None and rule is not None and not all(used):
-                new = rule(used, eqn)[1]
-            if new is not None:
-                kept.append(new)
-                live.update(a for a in self.operands(new) if not isinstance(a, Literal))
+            if rule is not None and any(used) and not all(used):
+                eqn = rule(used, eqn)
+            kept.append(eqn)
+            live.update(a for a in self.operands(eqn) if not isinstance(a, Literal))
         self.eqns = kept[::-1]
         self._renew()
 

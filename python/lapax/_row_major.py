@@ -163,6 +163,7 @@ _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes |
     "lu": _always,
     "lu_solve": _lu_solve,
     "qr": _qr,
+    "qr_r": _qr,
     "schur": _schur,
     "slogdet": _always,
     "solve": _solve,

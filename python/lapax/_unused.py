@@ -1,105 +1,112 @@
-"""Vectors that a program does not use are not computed.
+"""Factors and vectors that a program does not use are not computed.
 
-JAX drops unused results from a program just before it lowers it, by rules per primitive, and has
-none for linear algebra: it computes the vectors of `eigvalsh`. These rules replace an operation
-whose vectors are unused by the one without.
+JAX drops operations from a program just before it lowers it, not single results of them: it computes
+the vectors of `eigvalsh`, and Q where R alone is wanted. These rules replace an operation some of
+whose results nobody reads by the one without.
+
+There are none for results that take no time beside the others: the pivots and the permutation of
+`lu`, the sign of `slogdet`. Q of a QR factorisation with pivoting, and of a Hessenberg form, is a
+call of its own after the factorisation's, which XLA drops.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.interpreters import mlir
 
 from lapax import _jax_private as private
-from lapax._call import in_front
+from lapax._lowering import is_static
 
-_eigh_p = private.linalg_primitives()["eigh"]
-
-eigh_values_p = Primitive("eigh_values")
-"""The second result of `eigh_p`, with its parameters. Outside lapax it is `eigh_p`."""
-eigh_values_p.multiple_results = True
+_primitives = private.linalg_primitives()
 
 Used = Sequence[bool]
+"""Of each result of an equation, whether it is read; at least one is not, and one is."""
 
 
-def eigh(used: Used, *rest: Any) -> tuple[list[bool], Any]:
+def eigh(used: Used, eqn: Any) -> Any:
     """Without vectors: `eigh_values_p`."""
-    eqn = rest[-1]  # Since JAX 0.12 `rest` begins with the operands that are live.
-    if used[0] or not used[1]:
-        return _kept(used, eqn)
-    return [True], eqn.replace(primitive=eigh_values_p, outvars=eqn.outvars[1:])
+    return eqn if used[0] else eqn.replace(primitive=eigh_values_p, outvars=eqn.outvars[1:])
 
 
-def svd(used: Used, *rest: Any) -> tuple[list[bool], Any]:
-    """Without U and Vᴴ: compute_uv=False."""
-    eqn = rest[-1]
-    if not used[0] or any(used[1:]) or not eqn.params["compute_uv"]:
-        return _kept(used, eqn)
-    params = {**eqn.params, "compute_uv": False, "full_matrices": False}
-    return [True], eqn.replace(params=params, outvars=eqn.outvars[:1])
+def qr(used: Used, eqn: Any) -> Any:
+    """Without Q: `qr_r_p`."""
+    if used[0] or eqn.params["pivoting"]:
+        return eqn
+    return eqn.replace(primitive=qr_r_p, outvars=eqn.outvars[1:])
 
 
-def eig(used: Used, *rest: Any) -> tuple[list[bool], Any]:
+def svd(used: Used, eqn: Any) -> Any:
+    """Without U and Vᴴ: compute_uv=False. Without that of the larger side: `svd_right_p` or
+    `svd_left_p`, and full_matrices=False, which is about that side alone."""
+    if not eqn.params["compute_uv"]:
+        return eqn
+    params = {**eqn.params, "full_matrices": False}
+    if not any(used[1:]):
+        return eqn.replace(params={**params, "compute_uv": False}, outvars=eqn.outvars[:1])
+    shape = eqn.invars[0].aval.shape
+    if not is_static(shape):
+        return eqn
+    larger = 1 if shape[-2] >= shape[-1] else 2
+    if used[larger]:
+        return eqn
+    outvars = [v for i, v in enumerate(eqn.outvars) if i != larger]
+    primitive = svd_right_p if larger == 1 else svd_left_p
+    return eqn.replace(primitive=primitive, params=params, outvars=outvars)
+
+
+def eig(used: Used, eqn: Any) -> Any:
     """Without left or right vectors: their flag is False."""
-    flags = ("compute_left_eigenvectors", "compute_right_eigenvectors")
-    return _without(flags, used, rest[-1])
+    return _without(("compute_left_eigenvectors", "compute_right_eigenvectors"), used, eqn)
 
 
-def schur(used: Used, *rest: Any) -> tuple[list[bool], Any]:
+def schur(used: Used, eqn: Any) -> Any:
     """Without vectors: their flag is False."""
-    return _without(("compute_schur_vectors",), used, rest[-1])
+    return _without(("compute_schur_vectors",), used, eqn)
 
 
-RULES = {"eigh": eigh, "svd": svd, "eig": eig, "schur": schur}
-"""By primitive."""
+RULES: dict[str, Callable[[Used, Any], Any]] = {
+    "eigh": eigh,
+    "qr": qr,
+    "svd": svd,
+    "eig": eig,
+    "schur": schur,
+}
+"""By primitive: the equation without what is not read, as far as there is one."""
 
 
-def _without(flags: Sequence[str], used: Used, eqn: Any) -> tuple[list[bool], Any]:
-    """The equation without the unused ones of the results after the first, one per flag set."""
+def _without(flags: Sequence[str], used: Used, eqn: Any) -> Any:
+    """Without those of the results after the first, one per flag set, that nobody reads."""
     present = [flag for flag in flags if eqn.params[flag]]
     unused = [flag for flag, use in zip(present, used[1:], strict=True) if not use]
-    if not any(used) or not unused:
-        return _kept(used, eqn)
     outvars = [v for v, use in zip(eqn.outvars, [True, *used[1:]], strict=True) if use]
-    params = {**eqn.params, **dict.fromkeys(unused, False)}
-    return [True], eqn.replace(params=params, outvars=outvars)
+    return eqn.replace(params={**eqn.params, **dict.fromkeys(unused, False)}, outvars=outvars)
 
 
-def _kept(used: Used, eqn: Any) -> tuple[list[bool], Any]:
-    return [any(used)], eqn if any(used) else None
+def _part_of(name: str, part: str, places: Sequence[int]) -> Primitive:
+    """Some results of one of JAX's primitives of a matrix, with its parameters, in programs that are
+    lowered. Where lapax has no rule for it, it is lowered as that primitive."""
+    whole, primitive = _primitives[name], Primitive(part)
+    primitive.multiple_results = True
+
+    def some(results: Sequence[Any]) -> list[Any]:
+        return [results[place] for place in places]
+
+    def abstract(a: Any, **params: Any) -> list[Any]:
+        return some(private.result_avals(whole, [a], **params))
+
+    def by_whole(a: jax.Array, **params: Any) -> list[jax.Array]:
+        return some(whole.bind(a, **params))
+
+    primitive.def_abstract_eval(abstract)
+    mlir.register_lowering(primitive, mlir.lower_fun(by_whole, multiple_results=True))
+    return primitive
 
 
-def _abstract(a: Any, **params: Any) -> list[Any]:
-    return private.result_avals(_eigh_p, [a], **params)[1:]
-
-
-def _values(a: jax.Array, **params: Any) -> list[jax.Array]:
-    return list(_eigh_p.bind(a, **params))[1:]
-
-
-def _impl(a: jax.Array, **params: Any) -> list[jax.Array]:
-    with jax.disable_jit(False):
-        return list(jax.jit(functools.partial(eigh_values_p.bind, **params))(a))
-
-
-def _jvp(primals: Any, tangents: Any, **params: Any) -> tuple[list[Any], list[Any]]:
-    """The derivative needs the vectors: eigh's."""
-    values, derivatives = ad.primitive_jvps[_eigh_p](primals, tangents, **params)
-    return list(values[1:]), list(derivatives[1:])
-
-
-def _batched(axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
-    results = eigh_values_p.bind(*in_front(axis, args, dims), **params)
-    return results, (0,) * len(results)
-
-
-eigh_values_p.def_impl(_impl)
-eigh_values_p.def_abstract_eval(_abstract)
-ad.primitive_jvps[eigh_values_p] = _jvp
-batching.fancy_primitive_batchers[eigh_values_p] = _batched
-mlir.register_lowering(eigh_values_p, mlir.lower_fun(_values, multiple_results=True))
+eigh_values_p = _part_of("eigh", "eigh_values", [1])
+qr_r_p = _part_of("qr", "qr_r", [1])
+svd_right_p = _part_of("svd", "svd_right", [0, 2])
+svd_left_p = _part_of("svd", "svd_left", [0, 1])

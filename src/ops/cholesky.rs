@@ -1,7 +1,8 @@
 //! Cholesky factorisation of Hermitian positive definite matrices: A = L·Lᴴ or Uᴴ·U.
 
-use lapax_core::Uplo;
+use lapax_core::{Scalar, Uplo};
 use lapax_cpu::cholesky;
+use lapax_cpu::definite::{Given, Kept};
 
 #[cfg(feature = "cuda")]
 use super::cuda as device;
@@ -55,6 +56,61 @@ super::ops! { cholesky;
     cpu = any("lapax_cholesky"), |call, threads| {
         let (batch, n, l) = (call.batch, call.n, in_out(call.l));
         dispatch!(cholesky::cholesky(call.symmetrize, batch, n, l, threads))
+    };
+    cuda = none;
+
+    /// Solution of A·X = B with a row-major Hermitian positive definite matrix A (xPOSV).
+    ///
+    /// Only the triangle of `a` that `uplo` names is read; with `symmetrize`, A is the mean of `a` and its
+    /// adjoint. X is NaN where A is not positive definite. The factor is not kept: `cholesky` and
+    /// `cho_solve` in one call.
+    posv: Posv<T> over [f32, f64, c32, c64], Row {
+        dims { n, nrhs }
+        args { a: T [n, n], b: T [n, nrhs] }
+        attrs { uplo: Uplo as u8, symmetrize: bool }
+        rets { x: T [n, nrhs] }
+    }
+    cpu = any("lapax_posv"), |call, threads| {
+        let (batch, sizes) = (call.batch, (call.n, call.nrhs));
+        let given = Given { uplo: call.uplo, mean: call.symmetrize };
+        dispatch!(definite::posv(given, batch, sizes, call.a, call.b, call.x, threads))
+    };
+    cuda = none;
+
+    /// Solution of A·X = B as by `posv`, with the factor and the logarithm of the determinant of A.
+    ///
+    /// `factor` is L of A = L·Lᴴ or U of A = Uᴴ·U, as `uplo` says, and zero in the other triangle; `logdet`
+    /// is ln det(A), 2·Σ ln factor(i, i). The named triangle and `logdet` are NaN where A is not positive definite.
+    posv_factor: PosvFactor<T: Scalar> over [f32, f64, c32, c64], Row {
+        dims { n, nrhs }
+        args { a: T [n, n], b: T [n, nrhs] }
+        attrs { uplo: Uplo as u8, symmetrize: bool }
+        rets { x: T [n, nrhs], factor: T [n, n], logdet: T::Real [] }
+    }
+    cpu = any("lapax_posv_factor"), |call, threads| {
+        let (batch, sizes) = (call.batch, (call.n, call.nrhs));
+        let given = Given { uplo: call.uplo, mean: call.symmetrize };
+        let kept = Kept { factor: call.factor, logdet: call.logdet };
+        dispatch!(
+            definite::posv_factor(given, batch, sizes, call.a, call.b, call.x, kept, threads)
+        )
+    };
+    cuda = none;
+
+    /// Solution of A·X = B with the row-major Cholesky factor of A (xPOTRS).
+    ///
+    /// `factor` is L of A = L·Lᴴ or U of A = Uᴴ·U, as `uplo` says; its other triangle is not read. A zero on
+    /// its diagonal is no error: its quotients are inf or NaN.
+    cho_solve: ChoSolve<T> over [f32, f64, c32, c64], Row {
+        dims { n, nrhs }
+        args { factor: T [n, n], b: T [n, nrhs] }
+        attrs { uplo: Uplo as u8 }
+        rets { x: T [n, nrhs] }
+    }
+    cpu = any("lapax_cho_solve"), |call, threads| {
+        let (batch, sizes) = (call.batch, (call.n, call.nrhs));
+        let (factor, b, x) = (call.factor, call.b, call.x);
+        dispatch!(definite::cho_solve(call.uplo, batch, sizes, factor, b, x, threads))
     };
     cuda = none;
 

@@ -52,6 +52,21 @@ super::ops! { qr;
     };
     cuda = none;
 
+    /// R of the QR factorisation of row-major matrices, without Q.
+    ///
+    /// r is that of `qr` with min(m, n) columns of Q, and zeros below it where c is m.
+    qr_r: QrR<T> over [f32, f64, c32, c64], Row {
+        dims { m, n, c }
+        args { a: T [m, n] }
+        rets { r: T [c, n] }
+        require { c == m.min(n) || c == m => "R to have min(m, n) or m rows c" }
+    }
+    cpu = any("lapax_qr_r"), |call, threads| {
+        let sizes = (call.m, call.n, call.c);
+        dispatch!(qr::qr_r(call.batch, sizes, call.a, call.r, threads))
+    };
+    cuda = none;
+
     /// QR factorisation with column pivoting, A·P = Q·R (xGEQP3).
     ///
     /// `qr` and `tau` are geqrf's for A·P. Where `jpvt` is not zero, the column is moved to the

@@ -10,6 +10,7 @@ use lapax as _;
 mod backend;
 mod cholesky;
 mod cholesky_update;
+mod definite;
 mod eig;
 mod eigh;
 mod hessenberg;

@@ -22,6 +22,7 @@ for_each_backend!(
     same_bits_everywhere,
     tall_by_rows,
     tall_and_without_a_tail,
+    without_q,
 );
 
 /// Shapes beyond those of all families: more than one block of reflectors, tall and wide.
@@ -269,4 +270,40 @@ fn tall_and_without_a_tail<T: Sample>(backend: Backend) {
     }
     assert!(q[m * n..2 * m * n].iter().any(|&x| Scalar::is_nan(x)));
     assert!(r[n * n..2 * n * n].iter().any(|&x| Scalar::is_nan(x)));
+}
+
+/// R alone has the bits that it has beside min(m, n) columns of Q, in each batch and on any number of threads, and
+/// where all of it is wanted zeros below.
+fn without_q<T: Sample>(backend: Backend) {
+    let others =
+        [(1, 3), (4, 2), (8, 4), (6, 8), (12, 6), (300, 20), (1100, 8), (500, 340), (330, 400)];
+    for (m, n) in shapes().chain(others).filter(|&(m, n)| m > 0 && n > 0) {
+        for (batch, bad) in [(1, false), (FEW, false), (FEW, true), (3, true)] {
+            let k = m.min(n);
+            let a: Vec<T> = (0..batch)
+                .flat_map(|seed| matrix::<T>(Kind::Random, m, n, seed as u64).narrowed::<T>(0))
+                .collect();
+            let mut a = a;
+            if bad {
+                a[2 * m * n + m * n / 2] = T::nan();
+            }
+            let (mut q, mut expected) =
+                (vec![T::ZERO; batch * m * k], vec![T::nan(); batch * k * n]);
+            call!(backend, qr::qr(batch, (m, n, k), &a, &mut q, &mut expected, &Serial)).unwrap();
+            let mut r = vec![T::nan(); batch * k * n];
+            call!(backend, qr::qr_r(batch, (m, n, k), &a, &mut r, &Spawned(3))).unwrap();
+            // Which of two NaN a sum becomes is not said.
+            let known = |x: &[T]| {
+                let x: Vec<T> = x.iter().map(|&x| if x.is_nan() { T::nan() } else { x }).collect();
+                bits(&x)
+            };
+            assert!(known(&r) == known(&expected), "{batch} of {m} x {n}, {bad}");
+            let mut all = vec![T::nan(); batch * m * n];
+            call!(backend, qr::qr_r(batch, (m, n, m), &a, &mut all, &Serial)).unwrap();
+            for (all, r) in all.chunks_exact(m * n).zip(r.chunks_exact(k * n)) {
+                assert!(known(&all[..k * n]) == known(r), "{batch} of {m} x {n}, {bad}");
+                assert!(all[k * n..].iter().all(|&x| x == T::ZERO));
+            }
+        }
+    }
 }

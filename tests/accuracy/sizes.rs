@@ -3,11 +3,12 @@
 
 use std::ops::Range;
 
+use lapax_cpu::definite::{Given, Kept, cho_solve, posv, posv_factor};
 use lapax_cpu::determinant::slogdet;
 use lapax_cpu::eig::{Eigen, eig, eigvals, geev};
 use lapax_cpu::eigh::{eigh, eigh_subset, eigvalsh, syevd, symmetrize, sytrd};
 use lapax_cpu::hessenberg::{gehrd, hess};
-use lapax_cpu::qr::{Factor, geqp3, geqrf, orgqr, ormqr, qr};
+use lapax_cpu::qr::{Factor, geqp3, geqrf, orgqr, ormqr, qr, qr_r};
 use lapax_cpu::schur::{Eigenvalues, gees, schur};
 use lapax_cpu::solve::{inv, solve};
 use lapax_cpu::svd::{Svd, gesdd, gesvd, svd as svd_of_rows, svd_subset};
@@ -36,6 +37,8 @@ fn calls(batch: usize, m: usize, n: usize) -> Vec<(&'static str, Result<(), Erro
     let (columns, w) = (none(), Eigenvalues::Parts(&mut [], &mut []));
     let diagonals = Diagonals { dl: none::<f64>(), d: none(), du: none() };
     let (left, adjoint, t) = (Side::Left, Factor::Adjoint, m.min(n));
+    let (given, kept) =
+        (Given { uplo: upper, mean: false }, Kept { factor: &mut [], logdet: &mut [] });
     let (trans, diag, s) = (Trans::None, Diag::Unit, &Serial);
     vec![
         ("potrf", cholesky::potrf(upper, batch, n, none::<f64>(), &mut [], s)),
@@ -71,6 +74,10 @@ fn calls(batch: usize, m: usize, n: usize) -> Vec<(&'static str, Result<(), Erro
         ("svd_subset", svd_subset::<f64>(batch, m, n, 0..t, &[], &mut [], &mut [], &mut [], s)),
         ("svd", svd_of_rows::<f64>(all, batch, m, n, &[], &mut [], &mut [], &mut [], s)),
         ("qr", qr::<f64>(batch, (m, n, t), &[], &mut [], &mut [], s)),
+        ("qr_r", qr_r::<f64>(batch, (m, n, t), &[], &mut [], s)),
+        ("posv", posv::<f64>(given, batch, (n, m), &[], &[], &mut [], s)),
+        ("posv_factor", posv_factor::<f64>(given, batch, (n, m), &[], &[], &mut [], kept, s)),
+        ("cho_solve", cho_solve::<f64>(upper, batch, (n, m), &[], &[], &mut [], s)),
         ("tridiagonal_solve", tridiagonal_solve::<f64>(batch, m, n, [&[]; 3], &[], &mut [], s)),
         ("perturbed", tridiagonal_solve_perturbed(batch, m, n, [&[]; 3], &[0.0; 0], &mut [], s)),
     ]
@@ -113,6 +120,10 @@ fn a_dimension_beyond_i32_is_refused() {
         "orgqr",
         "ormqr",
         "qr",
+        "qr_r",
+        "posv",
+        "posv_factor",
+        "cho_solve",
         "sytrd",
         "gehrd",
         "hess",

@@ -13,7 +13,14 @@ import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import lapax
-from programs import assert_close, custom_calls, operands, run_python, tolerance
+from programs import (
+    assert_close,
+    compiled_calls,
+    custom_calls,
+    operands,
+    run_python,
+    tolerance,
+)
 
 F32 = np.dtype(np.float32)
 V, N, A, S = (ord(letter) for letter in "VNAS")
@@ -94,6 +101,146 @@ def test_other_decompositions():
             assert modes(function, a) == expected, name
             # Eagerly, nothing is dropped: the vectors are computed and thrown away.
             assert_close(jax.jit(function)(a), function(a), tolerance(F32, 5))
+
+
+R_ALONE = {
+    "numpy": lambda a: jnp.linalg.qr(a, mode="r"),
+    "scipy": lambda a: jsl.qr(a, mode="r")[0],
+    "second": lambda a: jnp.linalg.qr(a)[1],
+    "complete": lambda a: jnp.linalg.qr(a, mode="complete")[1],
+}
+
+
+@pytest.mark.parametrize("name", R_ALONE)
+@pytest.mark.parametrize("shape", [(4, 2), (8, 4), (2, 5), (40, 30), (300, 20), (5, 9, 3)])
+def test_r_alone(name, shape, dtype):
+    rng = np.random.default_rng(3)
+    a = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+    a = (a if np.dtype(dtype).kind == "c" else a.real).astype(dtype)
+    function = jax.jit(R_ALONE[name])
+    expected = function(a)
+    with lapax.installed():
+        assert custom_calls(function, a) == ["lapax.lapax_qr_r"]
+        assert_close(function(a), expected, 4 * tolerance(np.dtype(dtype), 40))
+
+
+def test_r_alone_takes_no_memory_for_q():
+    a = jax.ShapeDtypeStruct((1000, 4), F32)
+    with lapax.installed():
+        for function in R_ALONE.values():
+            memory = jax.jit(function).lower(a).compile().memory_analysis()
+            assert memory.temp_size_in_bytes + memory.output_size_in_bytes <= 2 * 1000 * 4 * 4
+
+
+def test_r_alone_inside_programs():
+    a = operands(F32, n=4, batch=(3, 2)).a.reshape(3, 8, 4)
+    r = R_ALONE["numpy"]
+    step = lambda c, x: (r(jnp.concatenate([c, x])), None)  # noqa: E731
+    filtered = lambda a: jax.lax.scan(step, a[0, :4], a)[0]  # noqa: E731
+
+    def while_loop(a):
+        body = lambda state: (state[0] + 1, r(jnp.concatenate([state[1], a[0]])))  # noqa: E731
+        return jax.lax.while_loop(lambda state: state[0] < a[0, 0, 0] + 9, body, (0, a[0, :4]))[1]
+
+    programs = {
+        "scan": filtered,
+        "while": while_loop,
+        "fori": lambda a: jax.lax.fori_loop(
+            0, 3, lambda i, c: r(jnp.concatenate([c, a[i]])), r(a[0])
+        ),
+        "map": lambda a: jax.lax.map(r, a),
+        "cond": lambda a: jax.lax.cond(a[0, 0, 0] > 0, r, lambda a: a[..., :4, :], a),
+        "vmap": jax.vmap(r),
+        "jit": jax.jit(lambda a: jax.jit(jnp.linalg.qr)(a)[1]),
+        "checkpoint": jax.checkpoint(r),
+    }
+    for name, program in programs.items():
+        expected = jax.jit(program)(a)
+        traced = str(jax.make_jaxpr(program)(a))
+        with lapax.installed():
+            assert set(custom_calls(program, a)) == {"lapax.lapax_qr_r"}, name
+            assert_close(jax.jit(program)(a), expected, 4 * tolerance(F32, 8))
+            assert str(jax.make_jaxpr(program)(a)) == traced, name
+
+
+def test_derivatives_of_r_use_q():
+    a = operands(F32, n=6, batch=()).a[:, :3]
+    function = lambda a: jnp.sin(R_ALONE["numpy"](a)).sum()  # noqa: E731
+    expected, hessian = jax.grad(function)(a), jax.hessian(function)(a)
+    with lapax.installed():
+        assert custom_calls(jax.grad(function), a)[0] == "lapax.lapax_qr"
+        assert_close(jax.grad(function)(a), expected, tolerance(F32, 40))
+        assert_close(jax.hessian(function)(a), hessian, tolerance(F32, 40))
+        saved = jax.checkpoint(jax.jit(function))
+        assert_close(jax.grad(saved)(a), expected, tolerance(F32, 40))
+
+
+def test_r_alone_of_a_dropped_program():
+    a = operands(F32, n=5, batch=(3,)).a
+    function = R_ALONE["second"]
+    expected, tangent = function(a), jax.jvp(function, (a,), (a,))[1]
+    with lapax.installed():
+        alone, one = dropped(function, a), dropped(function, a[0])
+        assert custom_calls(alone, a) == ["lapax.lapax_qr_r"]
+        assert_close(alone(a), expected, tolerance(F32, 20))
+        assert_close(jax.jvp(alone, (a,), (a,))[1], tangent, tolerance(F32, 40))
+        assert custom_calls(jax.vmap(one), a) == ["lapax.lapax_qr_r"]
+        assert_close(jax.vmap(one)(a), expected, tolerance(F32, 20))
+        with lapax.exporting():
+            assert custom_calls(alone, a)[0] == "lapack_sgeqrf_ffi"
+    assert_close(alone(a), expected, tolerance(F32, 20))
+
+
+def test_calls_that_xla_drops():
+    """Q is a call of its own there, after that which finds its reflectors."""
+    a = operands(F32, n=6, batch=()).a
+    programs = {
+        "pivoted": lambda a: jsl.qr(a, mode="r", pivoting=True),
+        "hessenberg": jsl.hessenberg,
+    }
+    with lapax.installed():
+        for name, program in programs.items():
+            text = jax.jit(program).lower(a).compile().as_text()
+            targets = [target for target, _ in compiled_calls(text)]
+            assert targets in (["lapax.lapack_sgeqp3_ffi"], ["lapax.lapack_sgehrd_ffi"]), name
+
+
+@pytest.mark.parametrize("shape", [(10, 4), (4, 10), (6, 6), (2, 9, 3), (60, 12), (12, 60)])
+@pytest.mark.parametrize("side", [0, 2])
+def test_one_side_of_an_svd(side, shape):
+    """The vectors of the larger side are not computed; of the other there are as many."""
+    a = jnp.asarray(np.random.default_rng(4).standard_normal(shape), F32)
+    m, n = shape[-2:]
+
+    def function(a):
+        vectors = jnp.abs(jnp.linalg.svd(a)[side])
+        # Of the larger side, those that belong to singular values: others are any basis.
+        return vectors[..., : min(m, n)] if side == 0 else vectors[..., : min(m, n), :]
+
+    larger = 0 if m >= n else 2
+    calls = ["lapax.lapax_qr_r", "lapax.lapax_svd"] if max(m, n) == 60 else ["lapax.lapax_svd"]
+    expected = jax.jit(function)(a)
+    with lapax.installed():
+        if side == larger:
+            assert modes(function, a) == [A]
+        else:
+            assert modes(function, a) == [S]
+            assert custom_calls(function, a) == calls
+        assert_close(jax.jit(function)(a), expected, 4 * tolerance(F32, 60))
+        assert_close(jax.jit(jax.vmap(function))(a[None]), expected[None], 4 * tolerance(F32, 60))
+
+
+def test_derivatives_of_one_side_of_an_svd_use_both():
+    a = jnp.asarray(np.random.default_rng(5).standard_normal((30, 10)), F32)
+    function = lambda a: jnp.linalg.svd(a, full_matrices=False)[2]  # noqa: E731
+    weights = jnp.sin(jnp.arange(100.0)).reshape(10, 10)
+    weighed = lambda a: (function(a) ** 2 * weights).sum()  # noqa: E731
+    expected, values = jax.grad(weighed)(a), jnp.abs(function(a))
+    with lapax.installed():
+        assert_close(jax.grad(weighed)(a), expected, 40 * tolerance(F32, 40))
+        alone = dropped(function, a)
+        assert_close(jnp.abs(alone(a)), values, 4 * tolerance(F32, 40))
+    assert_close(jnp.abs(alone(a)), values, 4 * tolerance(F32, 40))
 
 
 def test_derivatives_use_the_vectors():

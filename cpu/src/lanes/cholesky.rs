@@ -103,7 +103,7 @@ fn factor_rows<S: Simd, T: Scalar, N: Size>(
 
 /// The lower triangle of (A + Aᴴ) / 2 in place of A's.
 #[inline(always)]
-fn mean_with_adjoint<S: Simd, X: Lane<S>>(simd: S, tile: &mut [Reg<S, X>], n: usize) {
+pub(super) fn mean_with_adjoint<S: Simd, X: Lane<S>>(simd: S, tile: &mut [Reg<S, X>], n: usize) {
     let half = Vector::<S, X::Real>::splat(simd, X::Real::from_f64(0.5));
     for j in 0..n {
         for i in j..n {
@@ -115,7 +115,7 @@ fn mean_with_adjoint<S: Simd, X: Lane<S>>(simd: S, tile: &mut [Reg<S, X>], n: us
 
 /// Zeros above the diagonal, and NaN in the rest where a minor is not positive.
 #[inline(always)]
-fn finish<S: Simd, X: Lane<S>>(
+pub(super) fn finish<S: Simd, X: Lane<S>>(
     simd: S,
     tile: &mut [Reg<S, X>],
     n: usize,
@@ -136,7 +136,7 @@ fn finish<S: Simd, X: Lane<S>>(
 
 /// Factors a tile in place; returns 0 or the order of the first minor that is not positive.
 #[inline(always)]
-fn factor<S: Simd, X: Lane<S>>(
+pub(super) fn factor<S: Simd, X: Lane<S>>(
     simd: S,
     tile: &mut [Reg<S, X>],
     size: impl Size,

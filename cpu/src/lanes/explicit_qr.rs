@@ -1,4 +1,4 @@
-//! QR factorisation A = Q·R with Q formed, of one small matrix in each lane.
+//! QR factorisation A = Q·R with Q formed, or R alone, of one small matrix in each lane.
 
 use lapax_core::{Items, ItemsMut};
 use lapax_cpu_macros::apart;
@@ -74,6 +74,55 @@ fn decompose<S: Simd, T: Scalar, N: Size>(
     unpack(simd, r_tile, count, rows(c, n), r.into_data());
     form::<S, T::Lane<S>>(simd, &mut tile[..m * c * parts], taus, (m, c, m.min(n)));
     unpack(simd, tile, count, rows(m, c), q.into_data());
+}
+
+/// Finds R, of c rows, of a group of row-major m × n matrices: as [`Decompose`] does.
+pub(crate) struct Upper {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) c: usize,
+}
+
+impl<T: Scalar> Kernel<T, (Items<'_, T>, ItemsMut<'_, T>)> for Upper {
+    type Scratch = Tiles<T::Real>;
+
+    fn scratch(&self, lanes: usize) -> Tiles<T::Real> {
+        let Self { m, n, c } = *self;
+        Tiles {
+            a: Tile::new::<T>(m * n, lanes),
+            tau: Tile::new::<T>(m.min(n), lanes),
+            r: Tile::new::<T>(c * n, lanes),
+        }
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        scratch: &mut Tiles<T::Real>,
+        (a, r): (Items<'_, T>, ItemsMut<'_, T>),
+        count: usize,
+    ) {
+        find_upper::<S, T>(simd, scratch, a, r, count, [self.m, self.n, self.c]);
+    }
+}
+
+#[apart]
+fn find_upper<S: Simd, T: Scalar>(
+    simd: S,
+    scratch: &mut Tiles<T::Real>,
+    a: Items<'_, T>,
+    r: ItemsMut<'_, T>,
+    count: usize,
+    [m, n, c]: [usize; 3],
+) {
+    let rows = |m, n| Shape { m, n, order: Order::Row };
+    let tile = scratch.a.registers::<S>();
+    let (taus, r_tile) = (scratch.tau.registers::<S>(), scratch.r.registers::<S>());
+    pack(simd, a.data(), count, rows(m, n), tile);
+    factor::<S, T::Lane<S>>(simd, tile, taus, (m, n));
+    upper::<S, T::Lane<S>>(simd, tile, r_tile, (m, n, c));
+    unpack(simd, r_tile, count, rows(c, n), r.into_data());
 }
 
 /// R from a factored tile: c rows, zero below the diagonal.

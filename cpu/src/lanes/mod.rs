@@ -9,6 +9,7 @@ mod bidiagonal;
 mod bidiagonal_qr;
 mod blocks;
 pub(crate) mod cholesky;
+pub(crate) mod definite;
 pub(crate) mod determinant;
 mod dqds;
 mod dqds_shift;

@@ -5,7 +5,8 @@
 use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Scalar as _, Serial};
 
 use super::tests::{BATCHES, Level, ORDERS, close, random};
-use crate::{Real, Scalar, Trans, row_major};
+use crate::definite::{Given, Kept, by_factor_kept};
+use crate::{Real, Scalar, Trans, Uplo, row_major};
 
 for_each_scalar!(
     lu,
@@ -15,6 +16,7 @@ for_each_scalar!(
     lu_solve,
     cholesky,
     qr,
+    definite,
     hess,
     tridiagonal,
     tridiagonal_beside,
@@ -295,6 +297,76 @@ fn qr<T: Scalar>() {
                 level.run::<T, _>(batch, operands, &kernel);
                 close(&found.0, &q, 10 * m.max(n), &what);
                 close(&found.1, &r, 10 * m.max(n), &what);
+                let mut alone = vec![T::ONE; r.len()];
+                let operands = (
+                    Items::new("a", batch, &[m, n], &a).unwrap(),
+                    ItemsMut::new("r", batch, &[c, n], &mut alone).unwrap(),
+                );
+                level.run::<T, _>(batch, operands, &super::explicit_qr::Upper { m, n, c });
+                close(&alone, &r, 10 * m.max(n), &what);
+            }
+        }
+    }
+}
+
+/// One matrix is not positive definite.
+fn definite<T: Scalar>() {
+    let sizes = [(1, 1), (2, 1), (3, 4), (4, 1), (5, 9), (20, 2)];
+    for ((n, nrhs), batch) in sizes.into_iter().flat_map(|s| BATCHES.map(|b| (s, b))) {
+        let mut a = random::<T>(n * n * batch);
+        for a in a.chunks_exact_mut(n * n) {
+            a.iter_mut()
+                .step_by(n + 1)
+                .for_each(|x| *x += T::from_real(T::Real::from_f64(n as f64)));
+        }
+        if batch > 2 {
+            a[3 * n * n - 1] = T::from_real(-T::Real::ONE);
+        }
+        let b = random::<T>(n * nrhs * batch);
+        for (uplo, mean) in
+            [(Uplo::Lower, false), (Uplo::Upper, false), (Uplo::Lower, true), (Uplo::Upper, true)]
+        {
+            let (given, sizes) = (Given { uplo, mean }, (n, nrhs));
+            let routines = crate::definite::Routines {
+                cholesky: crate::cholesky::cholesky,
+                cho_solve: crate::definite::cho_solve,
+            };
+            let mut x = vec![T::ZERO; b.len()];
+            let (mut factor, mut logdet) = (vec![T::ZERO; a.len()], vec![T::Real::ZERO; batch]);
+            let kept = Kept { factor: &mut factor, logdet: &mut logdet };
+            by_factor_kept(routines, given, batch, sizes, &a, &b, &mut x, kept, &Serial).unwrap();
+            for level in Level::available() {
+                let what =
+                    format!("{n}, {nrhs} right-hand sides, batch {batch}, {given:?}, {level:?}");
+                let inputs = || {
+                    let a = Items::new("a", batch, &[n, n], &a).unwrap();
+                    (a, Items::new("b", batch, &[n, nrhs], &b).unwrap())
+                };
+                let (mut found, mut alone) = (vec![T::ONE; b.len()], vec![T::ONE; b.len()]);
+                let (mut f, mut logs) = (vec![T::ONE; a.len()], vec![T::Real::ZERO; batch]);
+                let kernel = super::definite::Solve { given, n, nrhs };
+                let to = ItemsMut::new("x", batch, &[n, nrhs], &mut found).unwrap();
+                let f_to = ItemsMut::new("factor", batch, &[n, n], &mut f).unwrap();
+                let logs_to = ItemsMut::new("logdet", batch, &[], &mut logs).unwrap();
+                let (a, b) = inputs();
+                level.run::<T, _>(batch, (a, b, to, f_to, logs_to), &kernel);
+                alike(&found, &x, 100 * n, &what);
+                alike(&f, &factor, 100 * n, &what);
+                for (found, expected) in logs.iter().zip(&logdet) {
+                    let limit = T::Real::from_f64(100.0 * n as f64) * T::Real::EPSILON;
+                    let same = (*found - *expected).abs() <= limit;
+                    assert!(same || found.is_nan() && expected.is_nan(), "{what}");
+                }
+                let (a, b) = inputs();
+                let to = ItemsMut::new("x", batch, &[n, nrhs], &mut alone).unwrap();
+                level.run::<T, _>(batch, (a, b, to), &kernel);
+                alike(&alone, &x, 100 * n, &what);
+                let kernel = super::definite::Substitute { uplo, n, nrhs };
+                let f = Items::new("factor", batch, &[n, n], &factor).unwrap();
+                let b = inputs().1;
+                let to = ItemsMut::new("x", batch, &[n, nrhs], &mut alone).unwrap();
+                level.run::<T, _>(batch, (f, b, to), &kernel);
+                alike(&alone, &x, 100 * n, &what);
             }
         }
     }

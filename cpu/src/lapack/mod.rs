@@ -15,6 +15,7 @@
 //! The library's integers may have 32 or 64 bits, which is found out at the first call.
 
 pub mod cholesky;
+pub mod definite;
 pub mod determinant;
 pub mod eig;
 pub mod eigh;

@@ -190,3 +190,17 @@ pub fn qr<T: Routines>(
 ) -> Result<(), Error> {
     row_major::qr((geqrf, orgqr), batch, sizes, a, q, r, threads)
 }
+
+/// [`crate::qr::qr_r`] by [`geqrf`].
+///
+/// # Errors
+/// As there.
+pub fn qr_r<T: Routines>(
+    batch: usize,
+    sizes: (usize, usize, usize),
+    a: &[T],
+    r: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    row_major::qr_r(geqrf, batch, sizes, a, r, threads)
+}

@@ -1,5 +1,6 @@
 //! One small matrix at a time, with registers that hold neighbours in a row.
 
+pub(crate) mod cho_solve;
 pub(crate) mod cholesky;
 pub(crate) mod hessenberg;
 pub(crate) mod inverse;

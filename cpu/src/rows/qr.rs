@@ -1,4 +1,4 @@
-//! Q and R of one small matrix, by rows: A = Q·R.
+//! Q and R, or R alone, of one small matrix, by rows: A = Q·R.
 //!
 //! A register holds neighbours in a column, which is a row of the transposed matrix that is read. Reflectors
 //! are found one by one, and two of them are applied to a few columns at once: of n = 64, f64 and c128, one core with
@@ -23,7 +23,7 @@ const LARGEST: usize = 192;
 
 /// Whether an m × n matrix goes this way.
 pub(crate) fn pay<T: Scalar>(m: usize, n: usize) -> bool {
-    (LEAST..=LARGEST).contains(&m) && n <= LARGEST && width::<T>() >= LANES
+    (LEAST..=LARGEST).contains(&m.max(n)) && width::<T>() >= LANES
 }
 
 /// What the decomposition of one matrix reuses.
@@ -72,7 +72,38 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Explicit {
         let results =
             q.into_data().chunks_exact_mut(m * c).zip(r.into_data().chunks_exact_mut(c * n));
         for (a, (q, r)) in a.data().chunks_exact(m * n).zip(results) {
-            decompose::<S, T>(simd, (m, n, c), scratch, a, q, r);
+            decompose::<S, T>(simd, (m, n, c), scratch, a, Some(q), r);
+        }
+    }
+}
+
+/// Finds R, of c rows, of m × n matrices: as [`Explicit`] does.
+pub(crate) struct Upper {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) c: usize,
+}
+
+impl<T: Scalar> Kernel<T, (Items<'_, T>, ItemsMut<'_, T>)> for Upper {
+    type Scratch = Scratch<T>;
+
+    fn scratch(&self, lanes: usize) -> Scratch<T> {
+        let Self { m, n, .. } = *self;
+        Kernel::<T, Operands<'_, T>>::scratch(&Explicit { m, n, c: 0 }, lanes)
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        scratch: &mut Scratch<T>,
+        (a, r): (Items<'_, T>, ItemsMut<'_, T>),
+        _: usize,
+    ) {
+        let Self { m, n, c } = *self;
+        let results = r.into_data().chunks_exact_mut(c * n);
+        for (a, r) in a.data().chunks_exact(m * n).zip(results) {
+            decompose::<S, T>(simd, (m, n, c), scratch, a, None, r);
         }
     }
 }
@@ -83,7 +114,7 @@ fn decompose<S: Simd, T: Scalar>(
     (m, n, c): (usize, usize, usize),
     scratch: &mut Scratch<T>,
     a: &[T],
-    q: &mut [T],
+    q: Option<&mut [T]>,
     r: &mut [T],
 ) {
     let lanes = T::Real::lanes::<S>();
@@ -95,8 +126,8 @@ fn decompose<S: Simd, T: Scalar>(
     let lane_numbers = LaneNumbers::new();
     let (columns, v) = (columns.registers::<S>(), v.registers::<S>());
     let mut work = Columns { simd, columns, v, high, lane_numbers };
-    let mut ahead =
-        [Ahead::behind(a, a.len(), k), Ahead::behind(q, q.len(), k), Ahead::behind(r, r.len(), k)];
+    let behind = |x: &[T]| Ahead::behind(x, x.len(), k);
+    let mut ahead = [behind(a), behind(q.as_deref().unwrap_or_default()), behind(r)];
     sides(n).read::<S, T>(simd, a, Order::Column, work.columns);
     for (pair, tau) in tau.chunks_mut(2).enumerate() {
         let j = 2 * pair;
@@ -112,11 +143,14 @@ fn decompose<S: Simd, T: Scalar>(
         }
         ahead.iter_mut().for_each(Ahead::next);
     }
-    let rows = Sides { m: n, n: c, high: n.div_ceil(lanes), wide: high };
-    rows.write::<S, T>(simd, work.columns, Order::Column, in_order, r);
-    for (i, row) in r.chunks_exact_mut(n).enumerate() {
-        row[..i.min(n)].fill(T::ZERO);
+    let (top, below) = r.split_at_mut(k * n);
+    let rows = Sides { m: n, n: k, high: n.div_ceil(lanes), wide: high };
+    rows.write::<S, T>(simd, work.columns, Order::Column, in_order, top);
+    for (i, row) in top.chunks_exact_mut(n).enumerate() {
+        row[..i].fill(T::ZERO);
     }
+    below.fill(T::ZERO);
+    let Some(q) = q else { return };
     for j in k..c {
         work.unit(j);
     }

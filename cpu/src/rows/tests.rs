@@ -25,6 +25,7 @@ for_each_scalar!(
     few_systems,
     one_right_hand_side,
     lu_systems,
+    cho_solve,
     inverses,
     cholesky,
     few_hermitian,
@@ -321,6 +322,34 @@ fn lu_systems<T: Scalar>() {
     }
 }
 
+fn cho_solve<T: Scalar>() {
+    let batch = 3;
+    for (n, nrhs) in [(9, 16), (17, 40), (33, 3), (64, 64)] {
+        let factor = triangles::<T>(n, batch)[..n * n].repeat(batch);
+        let b = random::<T>(n * nrhs * batch);
+        for (uplo, level) in
+            [Uplo::Lower, Uplo::Upper].into_iter().flat_map(|u| levels::<T>().map(move |l| (u, l)))
+        {
+            let run = |by_rows: bool| {
+                let mut x = vec![T::ONE; b.len()];
+                let operands = (
+                    Items::new("factor", batch, &[n, n], &factor).unwrap(),
+                    Items::new("b", batch, &[n, nrhs], &b).unwrap(),
+                    ItemsMut::new("x", batch, &[n, nrhs], &mut x).unwrap(),
+                );
+                if by_rows {
+                    level.run::<T, _>(batch, operands, &super::cho_solve::Solve { uplo, n, nrhs });
+                } else {
+                    let kernel = lanes::definite::Substitute { uplo, n, nrhs };
+                    level.run::<T, _>(batch, operands, &kernel);
+                }
+                x
+            };
+            alike(&run(true), &run(false), n, &format!("{n} {nrhs} {uplo:?} {level:?}"));
+        }
+    }
+}
+
 /// Whole strips and ragged ones; one matrix is tiny and one is singular.
 fn inverses<T: Scalar>() {
     let batch = 3;
@@ -420,9 +449,23 @@ fn cholesky<T: Scalar>() {
 /// Columns that are zero below the diagonal, one of them not real on it, and numbers whose squares vanish or
 /// overflow among others.
 fn qr<T: Scalar>() {
-    for (m, n) in
-        [(9, 9), (16, 16), (33, 33), (64, 64), (65, 70), (9, 40), (64, 10), (100, 5), (130, 140)]
-    {
+    for (m, n) in [
+        (9, 9),
+        (16, 16),
+        (33, 33),
+        (64, 64),
+        (65, 70),
+        (9, 40),
+        (64, 10),
+        (100, 5),
+        (130, 140),
+        (2, 9),
+        (3, 17),
+        (8, 40),
+        (5, 4),
+        (8, 8),
+        (4, 2),
+    ] {
         let plain = random::<T>(m * n);
         let mut diagonal = plain.clone();
         diagonal.iter_mut().enumerate().for_each(|(p, x)| {
@@ -449,6 +492,13 @@ fn qr<T: Scalar>() {
                 found
             };
             let (found, expected) = (run(true), run(false));
+            let mut alone = vec![T::ONE; c * n * 4];
+            let operands = (
+                Items::new("a", 4, &[m, n], &a).unwrap(),
+                ItemsMut::new("r", 4, &[c, n], &mut alone).unwrap(),
+            );
+            level.run::<T, _>(4, operands, &super::qr::Upper { m, n, c });
+            assert!(alone == found.1, "{m}x{n}, {c} rows of R alone, {level:?}");
             for i in 0..4 {
                 let what = format!("{m}x{n}, {c} columns of Q, matrix {i}, {level:?}");
                 let (q, r) = (i * m * c..(i + 1) * m * c, i * c * n..(i + 1) * c * n);

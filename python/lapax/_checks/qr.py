@@ -75,6 +75,19 @@ def _qr_columns(size: Size, _: Attrs) -> dict[str, int]:
     return {"c": min(size.m, size.n)}
 
 
+# qr_r: R of A = Q·R alone, so that AᴴA = RᴴR for ‖A − Q·R‖ ≤ c·max(m, n)·u·‖A‖ and some unitary Q.
+
+
+def _qr_r_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    (a,), (r,) = args, rets
+    gram = adjoint(wide(a)) @ wide(a)
+    scale = norm(wide(a)) * norm(adjoint(wide(a)))
+    error = scaled(adjoint(wide(r)) @ wide(r) - gram, scale, max(a.shape[-2:]), a)
+    real = np.all(np.diagonal(r, axis1=-2, axis2=-1).imag == 0, axis=-1)
+    upper = np.all(np.tril(r, -1) == 0, axis=(-2, -1))
+    return unless(real & upper, error)
+
+
 # geqp3: A·P = Q·R; columns with a number come first, here the last one.
 
 
@@ -154,6 +167,9 @@ def _order(size: Size, attrs: Attrs) -> int:
 CHECKS = {
     "geqrf": Check(_geqrf_inputs, _geqrf_ratios, _reflector_flops, rectangular=True),
     "qr": Check(_geqrf_inputs, _qr_ratios, _qr_flops, dims=_qr_columns, rectangular=True),
+    "qr_r": Check(
+        _geqrf_inputs, _qr_r_ratios, _reflector_flops, dims=_qr_columns, rectangular=True
+    ),
     "geqp3": Check(_geqp3_inputs, _geqp3_ratios, _reflector_flops, rectangular=True),
     "orgqr": Check(_orgqr_inputs, _orgqr_ratios, _reflector_flops, rectangular=True),
     "ormqr": Check(_ormqr_inputs, _ormqr_ratios, _ormqr_flops, rectangular=True),

@@ -1,0 +1,392 @@
+//! Systems A·X = B with a Hermitian positive definite A, by its Cholesky factor: A = L·Lᴴ = Uᴴ·U.
+//!
+//! A matrix of which the upper triangle is given is turned to its adjoint, whose lower triangle that is, and U is Lᴴ
+//! then: there is one arithmetic, and it is that of [`crate::cholesky::cholesky`] and two triangular solves.
+
+use lapax_core::{Items, ItemsMut, Real as _, Scalar as _, for_each, for_each_large};
+use lapax_cpu_macros::per_scalar;
+
+use crate::arch::Arch;
+use crate::cholesky::{self, LANES_ORDER, TILED_ORDER};
+use crate::few;
+use crate::lanes::{self, Order, for_each_group};
+use crate::outcome::Outcome;
+use crate::row_major::{self, adjoint, transpose_one};
+use crate::rows::{self, ROWS};
+use crate::scalar::{nan, nanoseconds};
+use crate::triangular::{self, trsm};
+use crate::trsv;
+use crate::{Diag, Error, InOut, Scalar, Serial, Threads, Uplo};
+
+/// The numbers of X of one matrix up to which a batch goes through lanes: a tile of A and B of so many for f64 takes
+/// what one of order 32 with as many right-hand sides takes.
+const LANES_NUMBERS: usize = 32 * 32;
+
+/// [`cholesky::cholesky`] and [`cho_solve`], or other routines with their contracts.
+#[derive(Clone, Copy)]
+pub(crate) struct Routines<T> {
+    pub(crate) cholesky: Cholesky<T>,
+    pub(crate) cho_solve: ChoSolve<T>,
+}
+
+type Cholesky<T> = fn(bool, usize, usize, InOut<'_, T>, &dyn Threads) -> Result<(), Error>;
+
+type ChoSolve<T> =
+    fn(Uplo, usize, (usize, usize), &[T], &[T], &mut [T], &dyn Threads) -> Result<(), Error>;
+
+/// Which matrix is meant.
+#[derive(Clone, Copy, Debug)]
+pub struct Given {
+    /// The triangle that is read, and that of the factor.
+    pub uplo: Uplo,
+    /// Whether all is read: A is the mean of the matrix and its adjoint.
+    pub mean: bool,
+}
+
+impl Given {
+    /// Whether the matrix is turned first.
+    pub(crate) fn turned(self) -> bool {
+        self.uplo == Uplo::Upper && !self.mean
+    }
+}
+
+/// The factor and the logarithm of the determinant of each matrix.
+#[derive(Debug)]
+pub struct Kept<'a, T: Scalar> {
+    /// L or U, by rows; zero in the other triangle.
+    pub factor: &'a mut [T],
+    /// ln det(A).
+    pub logdet: &'a mut [T::Real],
+}
+
+/// The solution of A·X = B for each system of a batch, A Hermitian positive definite.
+///
+/// `a` is n × n, `b` and `x` are n × nrhs; all lie by rows. The imaginary parts on A's diagonal are taken as zero. X is
+/// NaN where A is not positive definite.
+///
+/// # Errors
+/// Where a slice has another length than the dimensions say.
+#[per_scalar]
+pub fn posv<T: Scalar>(
+    given: Given,
+    batch: usize,
+    (n, nrhs): (usize, usize),
+    a: &[T],
+    b: &[T],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let routines = Routines { cholesky: cholesky::cholesky, cho_solve };
+    let few = few::<T>(batch, n, nrhs);
+    if n == 0 || nrhs == 0 || !(few || by_lanes(batch, n, nrhs)) {
+        return by_factor(routines, given, batch, (n, nrhs), a, b, x, threads);
+    }
+    let operands = operands(batch, (n, nrhs), a, b, x)?;
+    if few {
+        few::each(batch, operands, |(a, b, x)| few_solve(given, (n, nrhs), a, b, x, |_| ()));
+    } else {
+        let kernel = lanes::definite::Solve { given, n, nrhs };
+        for_each_group::<T, _>(batch, operands, time::<T>(n, nrhs), threads, &kernel);
+    }
+    Ok(())
+}
+
+/// [`posv`], and the factor and the logarithm of the determinant: NaN where A is not positive definite.
+///
+/// # Errors
+/// Where a slice has another length than the dimensions say.
+#[allow(clippy::too_many_arguments, reason = "those of posv, and what is kept")]
+#[per_scalar]
+pub fn posv_factor<T: Scalar>(
+    given: Given,
+    batch: usize,
+    (n, nrhs): (usize, usize),
+    a: &[T],
+    b: &[T],
+    x: &mut [T],
+    kept: Kept<'_, T>,
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let routines = Routines { cholesky: cholesky::cholesky, cho_solve };
+    let few = few::<T>(batch, n, nrhs);
+    if n == 0 || !(few || by_lanes(batch, n, nrhs)) {
+        return by_factor_kept(routines, given, batch, (n, nrhs), a, b, x, kept, threads);
+    }
+    let (a, b, x) = operands(batch, (n, nrhs), a, b, x)?;
+    let (factor, logdet) = kept_items(batch, n, kept)?;
+    let operands = (a, b, x, factor, logdet);
+    if few {
+        few::each(batch, operands, |(a, b, x, factor, logdet)| {
+            few_solve(given, (n, nrhs), a, b, x, |l| {
+                factor.copy_from_slice(l);
+                finish(given, n, factor, logdet);
+            });
+        });
+    } else {
+        let kernel = lanes::definite::Solve { given, n, nrhs };
+        for_each_group::<T, _>(batch, operands, time::<T>(n, nrhs), threads, &kernel);
+    }
+    Ok(())
+}
+
+/// The solution of A·X = B for each system of a batch, by the factor of A that `uplo` says: L or U.
+///
+/// `factor` is n × n, `b` and `x` are n × nrhs; all lie by rows. The other triangle of `factor` is not read. A zero on
+/// its diagonal gives infinities or NaN.
+///
+/// # Errors
+/// Where a slice has another length than the dimensions say.
+#[per_scalar]
+pub fn cho_solve<T: Scalar>(
+    uplo: Uplo,
+    batch: usize,
+    (n, nrhs): (usize, usize),
+    factor: &[T],
+    b: &[T],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let few = few::pay(batch, n.max(nrhs), few::largest_system::<T>(nrhs, Order::Row));
+    let by_rows = triangular::by_rows::<T>(n, nrhs);
+    let by_lanes = by_lanes(batch, n, nrhs);
+    if n == 0 || nrhs == 0 || !(few || by_rows || by_lanes || nrhs == 1) {
+        return row_major::cho_solve(trsm, uplo, batch, (n, nrhs), factor, b, x, threads);
+    }
+    let operands = (
+        Items::new("factor", batch, &[n, n], factor)?,
+        Items::new("b", batch, &[n, nrhs], b)?,
+        ItemsMut::new("x", batch, &[n, nrhs], x)?,
+    );
+    let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(nrhs));
+    if few {
+        few::each(batch, operands, |(factor, b, x)| {
+            x.copy_from_slice(b);
+            few_substitute(uplo, (n, nrhs), factor, x);
+        });
+    } else if by_rows {
+        let kernel = rows::cho_solve::Solve { uplo, n, nrhs };
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+    } else if by_lanes {
+        let kernel = lanes::definite::Substitute { uplo, n, nrhs };
+        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+    } else {
+        let arch = Arch::new();
+        for_each(
+            batch,
+            operands,
+            time,
+            threads,
+            || (),
+            |(), (a, b, x)| {
+                x.copy_from_slice(b);
+                for Triangle { uplo, conj, order } in triangles(uplo) {
+                    let x = &mut *x;
+                    arch.dispatch(trsv::Solve { uplo, diag: Diag::NonUnit, conj, order, a, x });
+                }
+            },
+        );
+    }
+    Ok(())
+}
+
+/// A triangle of a row-major factor, or where it is read by columns of its transpose.
+#[derive(Clone, Copy)]
+pub(crate) struct Triangle {
+    pub(crate) uplo: Uplo,
+    pub(crate) conj: bool,
+    pub(crate) order: Order,
+}
+
+/// The two triangular matrices of which A is the product, the first one first: L and Lᴴ, or Uᴴ and U.
+pub(crate) fn triangles(uplo: Uplo) -> [Triangle; 2] {
+    let (as_it_is, adjoint) = ((false, Order::Row), (true, Order::Column));
+    let [first, second] =
+        if uplo == Uplo::Lower { [as_it_is, adjoint] } else { [adjoint, as_it_is] };
+    [(Uplo::Lower, first), (Uplo::Upper, second)].map(|(uplo, (conj, order))| Triangle {
+        uplo,
+        conj,
+        order,
+    })
+}
+
+/// Whether a batch goes matrix by matrix, each with next to nothing allocated.
+fn few<T: Scalar>(batch: usize, n: usize, nrhs: usize) -> bool {
+    let limit = few::largest_hermitian::<T>().min(few::largest_system::<T>(nrhs, Order::Row));
+    few::pay(batch, n.max(nrhs), limit)
+}
+
+fn by_lanes(batch: usize, n: usize, nrhs: usize) -> bool {
+    n.saturating_mul(nrhs) <= LANES_NUMBERS && lanes::pay(batch, n, LANES_ORDER)
+}
+
+/// Of one system.
+fn time<T: Scalar>(n: usize, nrhs: usize) -> usize {
+    nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n / 6 + nrhs))
+}
+
+type Operands<'a, T> = (Items<'a, T>, Items<'a, T>, ItemsMut<'a, T>);
+
+fn operands<'a, T: Scalar>(
+    batch: usize,
+    (n, nrhs): (usize, usize),
+    a: &'a [T],
+    b: &'a [T],
+    x: &'a mut [T],
+) -> Result<Operands<'a, T>, Error> {
+    Ok((
+        Items::new("a", batch, &[n, n], a)?,
+        Items::new("b", batch, &[n, nrhs], b)?,
+        ItemsMut::new("x", batch, &[n, nrhs], x)?,
+    ))
+}
+
+fn kept_items<T: Scalar>(
+    batch: usize,
+    n: usize,
+    kept: Kept<'_, T>,
+) -> Result<(ItemsMut<'_, T>, ItemsMut<'_, T::Real>), Error> {
+    let factor = ItemsMut::new("factor", batch, &[n, n], kept.factor)?;
+    Ok((factor, ItemsMut::new("logdet", batch, &[], kept.logdet)?))
+}
+
+/// Solves one small system; `keep` gets L, with zeros above its diagonal.
+fn few_solve<T: Scalar>(
+    given: Given,
+    (n, nrhs): (usize, usize),
+    a: &[T],
+    b: &[T],
+    x: &mut [T],
+    keep: impl FnOnce(&mut [T]),
+) {
+    few::with_copy(a, |l| {
+        if given.turned() {
+            adjoint(l, n);
+        }
+        let factored = cholesky::factor_few(l, n, given.mean);
+        if factored {
+            x.copy_from_slice(b);
+            few_substitute(Uplo::Lower, (n, nrhs), l, x);
+        } else {
+            x.fill(nan());
+        }
+        row_major::only_lower(l, n, 0, factored);
+        keep(l);
+    });
+}
+
+/// X ← A⁻¹·X.
+fn few_substitute<T: Scalar>(uplo: Uplo, sizes: (usize, usize), factor: &[T], x: &mut [T]) {
+    for Triangle { uplo, conj, order } in triangles(uplo) {
+        let conj = if conj { faer::Conj::Yes } else { faer::Conj::No };
+        let system = triangular::System { uplo, diag: Diag::NonUnit, conj };
+        few::substitute(system, sizes, (factor, order), (&mut *x, Order::Row));
+    }
+}
+
+/// The logarithm of the determinant, by L, which becomes the factor that is meant.
+fn finish<T: Scalar>(given: Given, n: usize, factor: &mut [T], logdet: &mut [T::Real]) {
+    // ln det(A) = 2·Σ ln L(i, i).
+    let sum: f64 = factor.iter().step_by(n + 1).map(|l| l.re().to_f64().ln()).sum();
+    logdet[0] = T::Real::from_f64(2.0 * sum);
+    if given.uplo == Uplo::Upper {
+        adjoint(factor, n);
+    }
+}
+
+/// [`posv`] by other routines, matrix by matrix. A large one has all threads.
+#[allow(clippy::too_many_arguments, reason = "those of posv, and the routines")]
+pub(crate) fn by_factor<T: Scalar>(
+    routines: Routines<T>,
+    given: Given,
+    batch: usize,
+    (n, nrhs): (usize, usize),
+    a: &[T],
+    b: &[T],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let operands = operands(batch, (n, nrhs), a, b, x)?;
+    if n == 0 || nrhs == 0 {
+        return Ok(());
+    }
+    let outcome = Outcome::default();
+    let one = |factor: &mut Vec<T>, (a, b, x): (&[T], &[T], &mut [T]), threads: &dyn Threads| {
+        factor.resize(n * n, T::ZERO);
+        outcome.take(factor_and_solve(routines, given, (n, nrhs), (a, b), x, factor, threads));
+    };
+    if shared(batch, n) {
+        for_each_large(batch, operands, threads, |item, threads| {
+            one(&mut Vec::new(), item, threads)
+        });
+    } else {
+        let time = time::<T>(n, nrhs);
+        for_each(batch, operands, time, threads, Vec::new, |factor, item| {
+            one(factor, item, &Serial)
+        });
+    }
+    outcome.into_result()
+}
+
+/// A, B, X, and what is kept.
+type Item<'a, T, R> = (&'a [T], &'a [T], &'a mut [T], &'a mut [T], &'a mut [R]);
+
+/// [`posv_factor`], likewise.
+#[allow(clippy::too_many_arguments, reason = "those of posv_factor, and the routines")]
+pub(crate) fn by_factor_kept<T: Scalar>(
+    routines: Routines<T>,
+    given: Given,
+    batch: usize,
+    (n, nrhs): (usize, usize),
+    a: &[T],
+    b: &[T],
+    x: &mut [T],
+    kept: Kept<'_, T>,
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let (a, b, x) = operands(batch, (n, nrhs), a, b, x)?;
+    if n == 0 {
+        kept.logdet.fill(T::Real::ZERO);
+        return kept_items(batch, n, kept).map(|_| ());
+    }
+    let (factor, logdet) = kept_items(batch, n, kept)?;
+    let outcome = Outcome::default();
+    let one = |(a, b, x, factor, logdet): Item<'_, T, T::Real>, threads: &dyn Threads| {
+        let sizes = (n, nrhs);
+        outcome.take(factor_and_solve(routines, given, sizes, (a, b), x, factor, threads));
+        finish(given, n, factor, logdet);
+    };
+    let operands = (a, b, x, factor, logdet);
+    if shared(batch, n) {
+        for_each_large(batch, operands, threads, one);
+    } else {
+        let time = time::<T>(n, nrhs);
+        for_each(batch, operands, time, threads, || (), |(), item| one(item, &Serial));
+    }
+    outcome.into_result()
+}
+
+/// Whether each matrix of a batch has all threads.
+fn shared(batch: usize, n: usize) -> bool {
+    n > TILED_ORDER || n > ROWS && batch == 1
+}
+
+/// L and X of one system.
+fn factor_and_solve<T: Scalar>(
+    routines: Routines<T>,
+    given: Given,
+    (n, nrhs): (usize, usize),
+    (a, b): (&[T], &[T]),
+    x: &mut [T],
+    factor: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    if given.turned() {
+        transpose_one((n, n), a, factor, threads);
+        if T::IS_COMPLEX {
+            factor.iter_mut().for_each(|x| *x = x.conj());
+        }
+    }
+    let src = if given.turned() { None } else { Some(a) };
+    (routines.cholesky)(given.mean, 1, n, InOut { src, dst: &mut *factor }, threads)?;
+    (routines.cho_solve)(Uplo::Lower, 1, (n, nrhs), factor, b, x, threads)
+}
