@@ -1,8 +1,8 @@
 """Factors and vectors that a program does not use are not computed.
 
-JAX drops operations from a program just before it lowers it, not single results of them: it computes
-the vectors of `eigvalsh`, and Q where R alone is wanted. These rules replace an operation some of
-whose results nobody reads by the one without.
+JAX drops operations from a program just before it lowers it, not single results of them: it
+computes the vectors of `eigvalsh`, and Q where R alone is wanted. These rules replace an operation
+some of whose results nobody reads by the one without.
 
 There are none for results that take no time beside the others: the pivots and the permutation of
 `lu`, the sign of `slogdet`. Q of a QR factorisation with pivoting, and of a Hessenberg form, is a
@@ -87,8 +87,9 @@ def _without(flags: Sequence[str], used: Used, eqn: Any) -> Any:
 
 
 def _part_of(name: str, part: str, places: Sequence[int]) -> Primitive:
-    """Some results of one of JAX's primitives of a matrix, with its parameters, in programs that are
-    lowered. Where lapax has no rule for it, it is lowered as that primitive."""
+    """Some results of one of JAX's primitives of a matrix, with its parameters, while lowering.
+
+    Where lapax has no rule for it, it is lowered as that primitive."""
     whole, primitive = _primitives[name], Primitive(part)
     primitive.multiple_results = True
 
