@@ -71,6 +71,9 @@ impl<S: Simd, R: LaneReal> Block<S, R> {
     /// Drops what is negligible below the diagonal, and leaves blocks of up to `width` rows behind.
     /// Returns the last 2 × 2 block of each lane: row by row.
     ///
+    /// What was left behind stays as it is, and so do the lanes that are done: their patience runs out
+    /// while others are at work.
+    ///
     /// An element is neglected by the criterion of Ahues and Tisseur (LAPACK Working Note 122, 1997);
     /// a block that has lost its patience neglects roundings of the largest element, as there may be
     /// no others beside diagonal elements that are zero but for roundings.
@@ -115,7 +118,8 @@ impl<S: Simd, R: LaneReal> Block<S, R> {
                 size = Vector::choose(size.equal(zero), around, size);
             }
             let tiny = sub.less_or_equal(floor);
-            let mut small = sub.less_or_equal(ulp * size).or(tiny);
+            let open = at.less_or_equal(self.last);
+            let mut small = open.and(sub.less_or_equal(ulp * size).or(tiny));
             if !small.any() {
                 continue;
             }
@@ -123,7 +127,7 @@ impl<S: Simd, R: LaneReal> Block<S, R> {
             let (aa, bb) = sorted(here.abs1(), (above - here).abs1());
             small = small.and((ba * ab).less_or_equal(ulp * (bb * aa)).or(tiny));
             X::choose(small, nothing, below).store(h, i + (i - 1) * n);
-            let begins = small.and(found.not()).and(at.less_or_equal(self.last));
+            let begins = small.and(found.not());
             let closes = begins.and(self.last.less_or_equal(at + wide));
             self.last = Vector::choose(closes, at - one, self.last);
             let opens = begins.and(closes.not());
