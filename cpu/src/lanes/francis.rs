@@ -35,7 +35,7 @@ impl<S: Simd, R: LaneReal> Francis<'_, S, R> {
     pub(super) fn run(&mut self, simd: S) -> Mask<S, R> {
         let n = self.n;
         let zero = Vector::<S, R>::splat(simd, R::ZERO);
-        let mut block = Block::new::<Vector<S, R>>(simd, self.h, n);
+        let mut block = Block::new(simd, n);
         let mut failed = zero.less(zero);
         for left in (0..=budget(n)).rev() {
             let corner = block.split::<Vector<S, R>>(simd, self.h, n, 2);

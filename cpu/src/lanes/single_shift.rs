@@ -26,7 +26,7 @@ impl<S: Simd, X: Lane<S>> SingleShift<'_, S, X> {
     pub(super) fn run(&mut self, simd: S) -> Mask<S, X::Real> {
         let n = self.n;
         let zero = Vector::<S, X::Real>::splat(simd, X::Real::ZERO);
-        let mut block = Block::new::<X>(simd, self.h, n);
+        let mut block = Block::new(simd, n);
         let mut failed = zero.less(zero);
         for left in (0..=budget(n)).rev() {
             let corner = block.split::<X>(simd, self.h, n, 1);
