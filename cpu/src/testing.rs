@@ -22,6 +22,7 @@ pub fn trials() -> Vec<Trial> {
         crate::implicit_ql::tests::TRIALS,
         crate::lanes::row_tests::TRIALS,
         crate::lanes::tests::TRIALS,
+        crate::lanes::tests::neighbours::TRIALS,
         crate::lanes::tests::perturbed::TRIALS,
         crate::lanes::tests::reductions::TRIALS,
         crate::lanes::tests::schur::TRIALS,

@@ -2,7 +2,7 @@
 //!
 //! Demmel and Kahan, "Accurate singular values of bidiagonal matrices" (SIAM J. Sci. Stat. Comput.
 //! 11, 1990; LAPACK working note 3). Each lane has a block of its own, from row `first` to row `end`,
-//! and a rotation that a lane does not need is the identity.
+//! and a rotation that a lane does not need leaves its bits as they are.
 
 use std::ops::Range;
 

@@ -25,21 +25,14 @@ pub(super) struct Block<S: Simd, R: LaneReal> {
     pub(super) last: Vector<S, R>,
     /// Sweeps since it lost a row.
     stalled: Vector<S, R>,
-    /// A rounding of the largest element.
-    rounding: Vector<S, R>,
 }
 
 impl<S: Simd, R: LaneReal> Block<S, R> {
     /// All of a matrix of order n, at first.
     #[inline(always)]
-    pub(super) fn new<X: Lane<S, Real = R>>(simd: S, h: &[Reg<S, X>], n: usize) -> Self {
+    pub(super) fn new(simd: S, n: usize) -> Self {
         let zero = Vector::splat(simd, R::ZERO);
-        let mut largest = zero;
-        for x in h.chunks_exact(X::PARTS) {
-            largest = X::load(simd, x, 0).abs1().max(largest);
-        }
-        let rounding = largest * Vector::splat(simd, R::EPSILON);
-        Self { first: zero, last: Vector::splat(simd, row(n - 1)), stalled: zero, rounding }
+        Self { first: zero, last: Vector::splat(simd, row(n - 1)), stalled: zero }
     }
 
     /// The lanes with work left.
@@ -71,9 +64,13 @@ impl<S: Simd, R: LaneReal> Block<S, R> {
     /// Drops what is negligible below the diagonal, and leaves blocks of up to `width` rows behind.
     /// Returns the last 2 × 2 block of each lane: row by row.
     ///
+    /// What was left behind stays as it is, and so do the lanes that are done: their patience runs out
+    /// while others are at work.
+    ///
     /// An element is neglected by the criterion of Ahues and Tisseur (LAPACK Working Note 122, 1997);
-    /// a block that has lost its patience neglects roundings of the largest element, as there may be
-    /// no others beside diagonal elements that are zero but for roundings.
+    /// a block that has lost its patience neglects roundings of the elements around it, as the diagonal
+    /// ones may be zero but for roundings. Roundings of the largest element of all would be larger than
+    /// the small eigenvalues of a graded matrix.
     #[inline(always)]
     pub(super) fn split<X: Lane<S, Real = R>>(
         &mut self,
@@ -86,11 +83,11 @@ impl<S: Simd, R: LaneReal> Block<S, R> {
         let (zero, one) = (splat(R::ZERO), splat(R::ONE));
         let nothing = X::from_real(zero);
         let ulp = splat(R::EPSILON + R::EPSILON);
-        let floor = splat(R::SAFE_MIN / (R::EPSILON * R::EPSILON));
-        let patient = self.stalled.less(splat(row(PATIENCE[0])));
-        let floor = Vector::choose(patient, floor, self.rounding.max(floor));
+        let least = splat(R::SAFE_MIN / (R::EPSILON * R::EPSILON));
+        let impatient = splat(row(PATIENCE[0])).less_or_equal(self.stalled).and(self.active(simd));
+        let hurry = impatient.any();
         let wide = splat(row(width - 1));
-        let before = self.last;
+        let before = *self;
         let mut found = zero.less(zero);
         let mut corner = [nothing; 4];
         for i in (1..n).rev() {
@@ -114,8 +111,21 @@ impl<S: Simd, R: LaneReal> Block<S, R> {
                 }
                 size = Vector::choose(size.equal(zero), around, size);
             }
+            let mut floor = least;
+            if hurry {
+                let mut around = above.abs1().max(here.abs1()).max(beside.abs1());
+                if i >= 2 {
+                    around = load(i - 2, i - 1).abs1().max(around);
+                }
+                if i + 1 < n {
+                    around = load(i, i + 1).abs1().max(around);
+                }
+                let rounding = around * splat(R::EPSILON);
+                floor = Vector::choose(impatient, rounding.max(least), least);
+            }
             let tiny = sub.less_or_equal(floor);
-            let mut small = sub.less_or_equal(ulp * size).or(tiny);
+            let open = at.less_or_equal(self.last);
+            let mut small = open.and(sub.less_or_equal(ulp * size).or(tiny));
             if !small.any() {
                 continue;
             }
@@ -123,7 +133,7 @@ impl<S: Simd, R: LaneReal> Block<S, R> {
             let (aa, bb) = sorted(here.abs1(), (above - here).abs1());
             small = small.and((ba * ab).less_or_equal(ulp * (bb * aa)).or(tiny));
             X::choose(small, nothing, below).store(h, i + (i - 1) * n);
-            let begins = small.and(found.not()).and(at.less_or_equal(self.last));
+            let begins = small.and(found.not());
             let closes = begins.and(self.last.less_or_equal(at + wide));
             self.last = Vector::choose(closes, at - one, self.last);
             let opens = begins.and(closes.not());
@@ -134,7 +144,8 @@ impl<S: Simd, R: LaneReal> Block<S, R> {
         self.first = Vector::choose(top, zero, self.first);
         let closes = top.and(self.last.less_or_equal(wide));
         self.last = Vector::choose(closes, -one, self.last);
-        let again = before.equal(self.last).and(self.stalled.less(splat(row(PATIENCE[1]))));
+        let again = before.last.equal(self.last).and(before.first.equal(self.first));
+        let again = again.and(self.stalled.less(splat(row(PATIENCE[1]))));
         self.stalled = Vector::choose(again, self.stalled + one, one);
         corner
     }

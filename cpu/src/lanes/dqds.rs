@@ -232,7 +232,8 @@ impl<S: Simd, R: LaneReal> Dqds<'_, S, R> {
         outcome
     }
 
-    /// What the last sweep left at the end of the blocks.
+    /// What the last sweep left at the end of the blocks; zeros for rows before a block, where it left
+    /// what other lanes' blocks made of them.
     #[inline(always)]
     fn trail(&self, simd: S, state: State<S, R>, active: Mask<S, R>, hi: usize) -> Trail<S, R> {
         let splat = |x| Vector::<S, R>::splat(simd, x);
@@ -240,8 +241,9 @@ impl<S: Simd, R: LaneReal> Dqds<'_, S, R> {
         let mut trail = Trail { q: zero, e: zero, norm: zero, least: zero };
         for i in (0..hi + 1).rev() {
             let next = &self.next[i * ROW..(i + 1) * ROW];
+            let inside = state.first.less_or_equal(splat(row(i)));
             for k in 0..TRAIL {
-                let here = state.end.equal(splat(row(i + k)));
+                let here = inside.and(state.end.equal(splat(row(i + k))));
                 let parts = [&mut trail.q, &mut trail.e, &mut trail.norm, &mut trail.least];
                 for (part, &next) in parts.into_iter().zip(next) {
                     part[k] = Vector::choose(here, Vector::from_reg(simd, next), part[k]);

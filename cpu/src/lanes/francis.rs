@@ -1,8 +1,8 @@
 //! The QR iteration with two shifts at a time on a real Hessenberg matrix in each lane: H = Q·T·Qᵀ.
 //!
 //! Francis, "The QR transformation" (Computer J. 4, 1961 and 1962). Each lane has a block of its own,
-//! and a reflector that a lane does not need is the identity. Blocks of order 2 are left behind until
-//! all lanes are done, and then brought to LAPACK's standard form.
+//! and a reflector that a lane does not need leaves its bits as they are. Blocks of order 2 are left
+//! behind until all lanes are done, and then brought to LAPACK's standard form.
 
 use pulp::Simd;
 
@@ -35,7 +35,7 @@ impl<S: Simd, R: LaneReal> Francis<'_, S, R> {
     pub(super) fn run(&mut self, simd: S) -> Mask<S, R> {
         let n = self.n;
         let zero = Vector::<S, R>::splat(simd, R::ZERO);
-        let mut block = Block::new::<Vector<S, R>>(simd, self.h, n);
+        let mut block = Block::new(simd, n);
         let mut failed = zero.less(zero);
         for left in (0..=budget(n)).rev() {
             let corner = block.split::<Vector<S, R>>(simd, self.h, n, 2);
@@ -175,7 +175,8 @@ impl<S: Simd, R: LaneReal> Francis<'_, S, R> {
                 }
             }
             let v = tail.map(|v| Vector::from_reg(simd, v));
-            let bulge = Bulge { tau, v };
+            let row_three = inside.and((at + one).less(block.last));
+            let bulge = Bulge { tau, v, lanes: inside, three: row_three };
             if three {
                 bulge.rows(simd, &mut self.h[k * n..right * n], n, k);
                 bulge.columns(simd, self.h, n, k, (top, (k + 4).min(last + 1)));
@@ -196,7 +197,6 @@ impl<S: Simd, R: LaneReal> Francis<'_, S, R> {
     #[inline(always)]
     fn standardise(&mut self, simd: S, k: usize) {
         let (n, zero) = (self.n, Vector::<S, R>::splat(simd, R::ZERO));
-        let one = Vector::<S, R>::splat(simd, R::ONE);
         let below = self.at(simd, k + 1, k);
         let coupled = below.equal(zero).not();
         if !coupled.any() {
@@ -205,18 +205,17 @@ impl<S: Simd, R: LaneReal> Francis<'_, S, R> {
         let old =
             [self.at(simd, k, k), self.at(simd, k, k + 1), below, self.at(simd, k + 1, k + 1)];
         let [new @ .., c, s] = standard(simd, old);
-        let c = Vector::choose(coupled, c, one);
-        let s = Vector::choose(coupled, s, zero);
+        let rotation = Rotation { c, s, lanes: coupled };
         for j in k + 2..if self.schur { n } else { 0 } {
-            let (x, y) = turn(c, s, self.at(simd, k, j), self.at(simd, k + 1, j));
+            let (x, y) = rotation.turn(self.at(simd, k, j), self.at(simd, k + 1, j));
             self.h[k + j * n] = x.reg();
             self.h[k + 1 + j * n] = y.reg();
         }
         if self.schur {
-            turn_columns(simd, (c, s), &mut self.h[k * n..(k + 2) * n], k);
+            rotation.columns(simd, &mut self.h[k * n..(k + 2) * n], k);
         }
         if let Some(q) = &mut self.q {
-            turn_columns(simd, (c, s), &mut q[k * n..(k + 2) * n], n);
+            rotation.columns(simd, &mut q[k * n..(k + 2) * n], n);
         }
         let places = [k + k * n, k + (k + 1) * n, k + 1 + k * n, k + 1 + (k + 1) * n];
         for ((place, old), new) in places.into_iter().zip(old).zip(new) {
@@ -225,42 +224,60 @@ impl<S: Simd, R: LaneReal> Francis<'_, S, R> {
     }
 }
 
-/// Two columns turned, in the first `rows` of their rows.
-#[inline(always)]
-fn turn_columns<S: Simd, R: LaneReal>(
-    simd: S,
-    (c, s): (Vector<S, R>, Vector<S, R>),
-    columns: &mut [R::Reg<S>],
-    rows: usize,
-) {
-    let (left, right) = columns.split_at_mut(columns.len() / 2);
-    for (x, y) in left[..rows].iter_mut().zip(&mut right[..rows]) {
-        let (p, q) = turn(c, s, Vector::from_reg(simd, *x), Vector::from_reg(simd, *y));
-        *x = p.reg();
-        *y = q.reg();
+/// The rotation [c s; −s c] of some lanes.
+#[derive(Clone, Copy)]
+struct Rotation<S: Simd, R: LaneReal> {
+    c: Vector<S, R>,
+    s: Vector<S, R>,
+    lanes: Mask<S, R>,
+}
+
+impl<S: Simd, R: LaneReal> Rotation<S, R> {
+    #[inline(always)]
+    fn turn(self, x: Vector<S, R>, y: Vector<S, R>) -> (Vector<S, R>, Vector<S, R>) {
+        let (p, q) = turn(self.c, self.s, x, y);
+        (Vector::choose(self.lanes, p, x), Vector::choose(self.lanes, q, y))
+    }
+
+    /// Two columns turned, in the first `rows` of their rows.
+    #[inline(always)]
+    fn columns(self, simd: S, columns: &mut [R::Reg<S>], rows: usize) {
+        let (left, right) = columns.split_at_mut(columns.len() / 2);
+        for (x, y) in left[..rows].iter_mut().zip(&mut right[..rows]) {
+            let (p, q) = self.turn(Vector::from_reg(simd, *x), Vector::from_reg(simd, *y));
+            *x = p.reg();
+            *y = q.reg();
+        }
     }
 }
 
 /// The reflector I − tau·x·xᵀ with x = [1; v] in three rows, or in two.
+///
+/// In lanes without it tau and v are zero, and what they are multiplied by becomes zero too: x − 0·0
+/// is x, but x − 0·y is not where x is −0 and y below zero.
 #[derive(Clone, Copy)]
 struct Bulge<S: Simd, R: LaneReal> {
     tau: Vector<S, R>,
     v: [Vector<S, R>; 2],
+    lanes: Mask<S, R>,
+    /// The lanes whose block has the third row: in others that is another block's, or done.
+    three: Mask<S, R>,
 }
 
 impl<S: Simd, R: LaneReal> Bulge<S, R> {
     /// Rows k, k + 1 and k + 2 of columns of length n.
     #[inline(always)]
     fn rows(self, simd: S, a: &mut [R::Reg<S>], n: usize, k: usize) {
-        let Self { tau, v: [v, w] } = self;
+        let Self { tau, v: [v, w], lanes, three } = self;
         let (tau_v, tau_w) = (tau * v, tau * w);
+        let zero = Vector::splat(simd, R::ZERO);
         for column in a.chunks_exact_mut(n) {
             if let [x, y, z] = &mut column[k..k + 3] {
                 let (p, q, r) = load3(simd, *x, *y, *z);
-                let sum = p.add_mul(v, q).add_mul(w, r);
+                let sum = Vector::choose(lanes, p.add_mul(v, q).add_mul(w, r), zero);
                 *x = p.sub_mul(tau, sum).reg();
                 *y = q.sub_mul(tau_v, sum).reg();
-                *z = r.sub_mul(tau_w, sum).reg();
+                *z = Vector::choose(three, r.sub_mul(tau_w, sum), r).reg();
             }
         }
     }
@@ -268,29 +285,31 @@ impl<S: Simd, R: LaneReal> Bulge<S, R> {
     /// Columns k, k + 1 and k + 2 in some rows.
     #[inline(always)]
     fn columns(self, simd: S, a: &mut [R::Reg<S>], n: usize, k: usize, (from, to): (usize, usize)) {
-        let Self { tau, v: [v, w] } = self;
+        let Self { tau, v: [v, w], lanes, three } = self;
         let (tau_v, tau_w) = (tau * v, tau * w);
+        let zero = Vector::splat(simd, R::ZERO);
         let (x, rest) = a[k * n..(k + 3) * n].split_at_mut(n);
         let (y, z) = rest.split_at_mut(n);
         let (x, y, z) = (&mut x[from..to], &mut y[from..to], &mut z[from..to]);
         for ((x, y), z) in x.iter_mut().zip(y).zip(z) {
             let (p, q, r) = load3(simd, *x, *y, *z);
-            let sum = p.add_mul(v, q).add_mul(w, r);
+            let sum = Vector::choose(lanes, p.add_mul(v, q).add_mul(w, r), zero);
             *x = p.sub_mul(tau, sum).reg();
             *y = q.sub_mul(tau_v, sum).reg();
-            *z = r.sub_mul(tau_w, sum).reg();
+            *z = Vector::choose(three, r.sub_mul(tau_w, sum), r).reg();
         }
     }
 
     /// Rows k and k + 1.
     #[inline(always)]
     fn two_rows(self, simd: S, a: &mut [R::Reg<S>], n: usize, k: usize) {
-        let Self { tau, v: [v, _] } = self;
+        let Self { tau, v: [v, _], lanes, .. } = self;
         let tau_v = tau * v;
+        let zero = Vector::splat(simd, R::ZERO);
         for column in a.chunks_exact_mut(n) {
             if let [x, y] = &mut column[k..k + 2] {
                 let (p, q) = (Vector::from_reg(simd, *x), Vector::from_reg(simd, *y));
-                let sum = p.add_mul(v, q);
+                let sum = Vector::choose(lanes, p.add_mul(v, q), zero);
                 *x = p.sub_mul(tau, sum).reg();
                 *y = q.sub_mul(tau_v, sum).reg();
             }
@@ -307,12 +326,13 @@ impl<S: Simd, R: LaneReal> Bulge<S, R> {
         k: usize,
         (from, to): (usize, usize),
     ) {
-        let Self { tau, v: [v, _] } = self;
+        let Self { tau, v: [v, _], lanes, .. } = self;
         let tau_v = tau * v;
+        let zero = Vector::splat(simd, R::ZERO);
         let (x, y) = a[k * n..(k + 2) * n].split_at_mut(n);
         for (x, y) in x[from..to].iter_mut().zip(&mut y[from..to]) {
             let (p, q) = (Vector::from_reg(simd, *x), Vector::from_reg(simd, *y));
-            let sum = p.add_mul(v, q);
+            let sum = Vector::choose(lanes, p.add_mul(v, q), zero);
             *x = p.sub_mul(tau, sum).reg();
             *y = q.sub_mul(tau_v, sum).reg();
         }

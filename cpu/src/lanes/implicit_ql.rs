@@ -2,7 +2,8 @@
 //!
 //! Bowdler, Martin, Reinsch and Wilkinson, "The QR and QL algorithms for symmetric matrices" (Numer.
 //! Math. 11, 1968). The lanes share the row that is being deflated; where a lane's block ends, and
-//! whether it has converged, is a mask, and a rotation that a lane does not need is the identity.
+//! whether it has converged, is a mask, and a rotation that a lane does not need leaves its bits as
+//! they are.
 
 use lapax_core::{Real, Scalar as _};
 use pulp::Simd;
@@ -204,12 +205,15 @@ fn rotate_rows<S: Simd, X: Lane<S>, const N: usize>(
     for i in range.rev() {
         let c = Vector::from_reg(simd, rotations[2 * i]);
         let s = Vector::from_reg(simd, rotations[2 * i + 1]);
+        // With c = 1 a lane has none: 0·y would change signs of zeros.
+        let some = s.equal(Vector::splat(simd, X::Real::ZERO)).not();
         let below = &z[at(i)];
         let lower: [X; N] = std::array::from_fn(|r| X::load(simd, below, r));
         let dst = &mut z[at(i + 1)];
         for (r, (x, y)) in upper.iter_mut().zip(lower).enumerate() {
-            (x.scale(c) + y.scale(s)).store(dst, r);
-            *x = y.scale(c) - x.scale(s);
+            let (p, q) = (x.scale(c), y.scale(c));
+            X::choose(some, p + y.scale(s), p).store(dst, r);
+            *x = X::choose(some, q - x.scale(s), q);
         }
     }
     let dst = &mut z[at(first)];

@@ -123,7 +123,7 @@ impl<S: Simd, X: Lane<S>> Columns<'_, S, X> {
         self.norms[q] = b.add_mul(t, size).reg();
         let one = X::from_real(one);
         let phase = X::choose(on, phase, one).conj();
-        let rotation = Rotation { c, s, phase };
+        let rotation = Rotation { c, s, phase, lanes: on };
         rotate::<S, X>(simd, rotation, xp, xq);
         if let Some(v) = &mut self.v {
             let stride = self.n * X::PARTS;
@@ -160,15 +160,16 @@ impl<S: Simd, X: Lane<S>> Columns<'_, S, X> {
     }
 }
 
-/// A rotation by an angle, and the phase that the second column is multiplied by before it.
+/// A rotation of some lanes by an angle, and the phase that the second column is multiplied by before it.
 #[derive(Clone, Copy)]
 struct Rotation<S: Simd, X: Lane<S>> {
     c: Vector<S, X::Real>,
     s: Vector<S, X::Real>,
     phase: X,
+    lanes: Mask<S, X::Real>,
 }
 
-/// (x, y) ← (c·x − s·y', s·x + c·y') for y' = phase·y.
+/// (x, y) ← (c·x − s·y', s·x + c·y') for y' = phase·y, in the lanes that have a rotation.
 #[inline(always)]
 fn rotate<S: Simd, X: Lane<S>>(
     simd: S,
@@ -176,16 +177,13 @@ fn rotate<S: Simd, X: Lane<S>>(
     x: &mut [Reg<S, X>],
     y: &mut [Reg<S, X>],
 ) {
-    let Rotation { c, s, phase } = rotation;
+    let Rotation { c, s, phase, lanes } = rotation;
     for (x, y) in x.chunks_exact_mut(X::PARTS).zip(y.chunks_exact_mut(X::PARTS)) {
-        let (p, mut q) = (X::load(simd, x, 0), X::load(simd, y, 0));
-        if X::PARTS > 1 {
-            q = q * phase;
-        } else {
-            q = q.scale(phase.re());
-        }
-        (p.scale(c) - q.scale(s)).store(x, 0);
-        (p.scale(s) + q.scale(c)).store(y, 0);
+        let (p, old) = (X::load(simd, x, 0), X::load(simd, y, 0));
+        let q = if X::PARTS > 1 { old * phase } else { old.scale(phase.re()) };
+        // By a mask: with an angle of zero, 0·q would change signs of zeros.
+        X::choose(lanes, p.scale(c) - q.scale(s), p).store(x, 0);
+        X::choose(lanes, p.scale(s) + q.scale(c), old).store(y, 0);
     }
 }
 

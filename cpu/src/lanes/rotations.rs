@@ -50,10 +50,12 @@ fn rotate_rows<S: Simd, R: LaneReal, const WHICH: usize, const N: usize>(
     for i in range {
         let c = Vector::<S, R>::from_reg(simd, rotations[4 * i + WHICH]);
         let s = Vector::<S, R>::from_reg(simd, rotations[4 * i + WHICH + 1]);
+        // With c = 1 a lane has none: 0·y would change signs of zeros.
+        let some = s.equal(Vector::splat(simd, R::ZERO)).not();
         for (r, x) in carried.iter_mut().enumerate() {
             let y = Vector::from_reg(simd, rows[r * n + i + 1]);
-            rows[r * n + i] = (*x * c).add_mul(s, y).reg();
-            *x = (c * y).sub_mul(s, *x);
+            rows[r * n + i] = (*x * c).add_mul_in(some, s, y).reg();
+            *x = (c * y).sub_mul_in(some, s, *x);
         }
     }
     for (r, x) in carried.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! The QR iteration with one shift at a time on a complex Hessenberg matrix in each lane: H = Q·T·Qᴴ.
 //!
-//! Each lane has a block of its own, and a rotation that a lane does not need is the identity.
+//! Each lane has a block of its own, and a rotation that a lane does not need leaves its bits as they
+//! are.
 
 use lapax_core::{Real as _, Scalar as _};
 use pulp::Simd;
@@ -25,7 +26,7 @@ impl<S: Simd, X: Lane<S>> SingleShift<'_, S, X> {
     pub(super) fn run(&mut self, simd: S) -> Mask<S, X::Real> {
         let n = self.n;
         let zero = Vector::<S, X::Real>::splat(simd, X::Real::ZERO);
-        let mut block = Block::new::<X>(simd, self.h, n);
+        let mut block = Block::new(simd, n);
         let mut failed = zero.less(zero);
         for left in (0..=budget(n)).rev() {
             let corner = block.split::<X>(simd, self.h, n, 1);
@@ -150,11 +151,12 @@ fn square_root<S: Simd, X: Lane<S>>(simd: S, z: X) -> X {
     )
 }
 
-/// The rotation [c s; −s̄ c] with c real.
+/// The rotation [c s; −s̄ c] with c real of some lanes, and c = 1 in others.
 #[derive(Clone, Copy)]
 struct Rotation<S: Simd, X: Lane<S>> {
     c: Vector<S, X::Real>,
     s: X,
+    lanes: Mask<S, X::Real>,
 }
 
 impl<S: Simd, X: Lane<S>> Rotation<S, X> {
@@ -182,12 +184,14 @@ impl<S: Simd, X: Lane<S>> Rotation<S, X> {
         let reciprocal = one / Vector::choose(on, root, one);
         let c = Vector::choose(tilted, f_square * reciprocal, zero);
         let s = X::choose(tilted, f, X::from_real(one)) * g.conj().scale(reciprocal);
-        Self { c: Vector::choose(on, c, one), s: X::choose(on, s, X::from_real(zero)) }
+        Self { c: Vector::choose(on, c, one), s, lanes: on }
     }
 
     #[inline(always)]
     fn rotate(self, x: X, y: X) -> (X, X) {
-        (x.scale(self.c).add_mul(self.s, y), y.scale(self.c).sub_mul(self.s.conj(), x))
+        let Self { c, s, lanes } = self;
+        let (p, q) = (x.scale(c), y.scale(c));
+        (p.add_mul_in(lanes, s, y), q.sub_mul_in(lanes, s.conj(), x))
     }
 
     /// Rows k and k + 1 of columns of length n.
@@ -203,7 +207,7 @@ impl<S: Simd, X: Lane<S>> Rotation<S, X> {
     /// [x y] ← [x y]·Gᴴ for two columns, in some rows.
     #[inline(always)]
     fn columns(self, simd: S, columns: &mut [Reg<S, X>], (from, to): (usize, usize)) {
-        let adjoint = Self { c: self.c, s: self.s.conj() };
+        let adjoint = Self { s: self.s.conj(), ..self };
         let (x, y) = columns.split_at_mut(columns.len() / 2);
         for i in from..to {
             let (p, q) = adjoint.rotate(X::load(simd, x, i), X::load(simd, y, i));

@@ -14,6 +14,7 @@ pub(super) const ORDERS: [(usize, usize); 9] =
     [(1, 1), (2, 2), (3, 3), (4, 4), (7, 7), (16, 16), (5, 9), (9, 2), (32, 32)];
 
 for_each_scalar!(lu, cholesky, triangular, qr, eigh, svd, tridiagonal);
+pub(crate) mod neighbours;
 pub(crate) mod perturbed;
 pub(crate) mod reductions;
 pub(crate) mod schur;

@@ -504,7 +504,7 @@ impl<S: Simd, X: Lane<S>> System<'_, S, X> {
         }
     }
 
-    /// Whether all pivots were safe, and the last unknown, with zero for the one behind it.
+    /// Whether all pivots were safe, and the last unknown, with zero where one behind it would be.
     #[inline(always)]
     fn last_row(&mut self, simd: S, row: Row<S, X>) -> (bool, [X; 2]) {
         let (low, high) = Divisor::<S, X>::bounds(simd);
@@ -520,8 +520,11 @@ impl<S: Simd, X: Lane<S>> System<'_, S, X> {
     /// Unknown i, given the two after it, with the next one of these.
     #[inline(always)]
     fn unknown(&mut self, simd: S, i: usize, [next, second]: [X; 2]) -> [X; 2] {
-        let sum = X::load(simd, self.b, i).sub_mul(X::load(simd, self.du, i), next);
-        let sum = sum.sub_mul(X::load(simd, self.dl, i + 1), second);
+        let mut sum = X::load(simd, self.b, i).sub_mul(X::load(simd, self.du, i), next);
+        // Not 0·0 behind the last one, which could change the sign of a zero.
+        if i + 2 < self.m {
+            sum = sum.sub_mul(X::load(simd, self.dl, i + 1), second);
+        }
         let x = sum * X::load(simd, self.reciprocals, i);
         x.store(self.b, i);
         [x, next]

@@ -489,6 +489,16 @@ pub trait Lane<S: Simd>:
     fn add_mul(self, a: Self, b: Self) -> Self;
     /// self − a·b.
     fn sub_mul(self, a: Self, b: Self) -> Self;
+    /// self + a·b in some lanes, and self in others, to the signs of zeros.
+    #[inline(always)]
+    fn add_mul_in(self, lanes: Mask<S, Self::Real>, a: Self, b: Self) -> Self {
+        Self::choose(lanes, self.add_mul(a, b), self)
+    }
+    /// self − a·b in some lanes, and self in others, to the signs of zeros.
+    #[inline(always)]
+    fn sub_mul_in(self, lanes: Mask<S, Self::Real>, a: Self, b: Self) -> Self {
+        Self::choose(lanes, self.sub_mul(a, b), self)
+    }
     /// 1 / self for numbers whose square neither overflows nor vanishes.
     fn reciprocal(self) -> Self;
     fn choose(mask: Mask<S, Self::Real>, a: Self, b: Self) -> Self;

@@ -7,7 +7,7 @@ use super::*;
 use crate::lanes::eig::{self, Form, Results};
 use crate::lanes::schur;
 
-for_each_scalar!(gees, geev);
+for_each_scalar!(gees, geev, graded);
 
 /// What a test's matrices look like, by turns.
 const KINDS: usize = 9;
@@ -222,6 +222,54 @@ fn geev<T: Scalar>() {
             for (b, info) in info.into_iter().enumerate() {
                 let aside = [INFINITE, ISOLATED].contains(&(b % KINDS));
                 assert_eq!(info, if aside { 5 } else { 0 }, "{what}");
+            }
+        }
+    }
+}
+
+/// Eigenvalues of a matrix whose rows, or columns, are graded over 60 decades, to their own size: a batch once took
+/// roundings of the largest element for nothing where convergence took ten sweeps.
+fn graded<T: Scalar>() {
+    /// Row i, or column i, is multiplied by 2^(−28·i).
+    const MATRIX: [[i8; 8]; 8] = [
+        [4, 1, 2, 4, 3, -6, -6, 0],
+        [-1, 5, -4, -2, -4, 4, -3, -1],
+        [4, 7, -5, -1, 4, 5, 5, -6],
+        [2, -2, -4, -5, 7, -1, 3, -1],
+        [7, -4, 6, -1, 5, 3, 2, 1],
+        [-6, -4, -6, 3, -5, 3, -7, -1],
+        [4, -1, 7, -5, -1, 5, 2, -2],
+        [-1, -3, 4, 6, 1, -3, -7, -5],
+    ];
+    /// Of both, from QR steps in 200 digits.
+    const EIGENVALUES: [f64; 8] = [
+        3.999_999_999_068_677_4,
+        1.955_777_401_596_754_7e-8,
+        -4.163_336_398_474_45e-17,
+        5.662_249_027_154_325_6e-26,
+        -9.604_527_362_858_736e-33,
+        3.181_115_157_882_995_4e-41,
+        -1.915_124_868_736_106e-51,
+        8.241_228_531_151_586e-58,
+    ];
+    let n = MATRIX.len();
+    let grade = |i: usize| 2.0_f64.powi(-28 * i32::try_from(i).unwrap());
+    let limit = 1000.0 * n as f64 * f64::EPSILON;
+    for by_rows in [true, false] {
+        let at = |p: usize| {
+            let (i, j) = (p / n, p % n);
+            let x = f64::from(MATRIX[i][j]) * grade(if by_rows { i } else { j });
+            T::Double::from_real(x)
+        };
+        let one: Vec<T::Double> = (0..n * n).map(at).collect();
+        let a = one.repeat(MAX_LANES);
+        let mut w = vec![<T::Double as lapax_core::Scalar>::Complex::ZERO; n * MAX_LANES];
+        crate::eig::eigvals(MAX_LANES, n, &a, &mut w, &Serial).unwrap();
+        for w in w.chunks_exact_mut(n) {
+            w.sort_by(|x, y| y.abs().total_cmp(&x.abs()));
+            for (w, expected) in w.iter().zip(EIGENVALUES) {
+                let error = (w.re() - expected).abs().max(w.im().abs()) / expected.abs();
+                assert!(error < limit, "by rows: {by_rows}: {w:?} is not {expected:e}: {error:e}");
             }
         }
     }
