@@ -261,7 +261,17 @@ pub fn svd_subset<T: Scalar<Real: Scalar>>(
 ) -> Result<(), Error> {
     let (job, k) = (SingularVectors::Thin, m.min(n));
     if k < DIVIDED || in_lanes::<T>(job, batch, n, m) {
-        return row_major::svd_subset(gesdd_of_transposes, batch, (m, n), part, a, s, u, vt, threads);
+        return row_major::svd_subset(
+            gesdd_of_transposes,
+            batch,
+            (m, n),
+            part,
+            a,
+            s,
+            u,
+            vt,
+            threads,
+        );
     }
     let operands = row_major::svd_operands(batch, (m, n), &part, a, s, u, vt)?;
     // By columns it is Aᵀ, whose factors of these names are by rows Vᴴ and U.

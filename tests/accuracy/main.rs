@@ -18,6 +18,7 @@ mod lu;
 mod many;
 mod matrix;
 mod permutation;
+mod phase;
 mod pivoted_qr;
 mod products;
 mod qr;
