@@ -1,8 +1,8 @@
 //! Eigenvalues and eigenvectors of a general matrix: A·x = w·x and uᴴ·A = w·uᴴ.
 //!
-//! A vector has 2-norm one and a real, positive element of largest modulus, unless it is real, when
-//! its sign is free. A conjugate pair of a real matrix is adjacent, with the eigenvalue of positive
-//! imaginary part first, and has conjugate vectors.
+//! A vector has 2-norm one and the phase that `phase` gives it, with which that of a real eigenvalue of a real matrix is
+//! real. A conjugate pair of a real matrix is adjacent, with the eigenvalue of positive imaginary part first, and has
+//! conjugate vectors.
 
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{
@@ -16,9 +16,10 @@ use crate::eigenvectors::{Which, eigenvectors, width};
 use crate::lanes::eig::{Finish, Form, Results};
 use crate::lanes::{self, Order, for_each_group};
 use crate::normal_range::all_finite;
+use crate::phase;
 use crate::row_major::{self, Parts};
-use crate::scalar::{Short, ShortRow, is_single, nan, narrow, widen, zeros};
-use crate::schur::{self, Eigenvalues, LANES_ORDER, cost, eigenvalues, lanes_cost, schur_form};
+use crate::scalar::{Short, ShortRow, nan, narrow, widen, zeros};
+use crate::schur::{self, Eigenvalues, cost, eigenvalues, in_lanes, lanes_cost, schur_form};
 use crate::tiled_hessenberg::TILED_ORDER;
 use crate::transposition::transposed;
 use crate::{Error, Scalar, Threads, Vectors};
@@ -68,15 +69,10 @@ pub fn geev<T: Scalar>(
     let wanted = [left, right].map(|vectors| vectors == Vectors::Wanted);
     let any = wanted.contains(&true);
     let double = || Double::<T>::new(n, imaginary, wanted, Order::Column, arch);
-    if lanes::pay(batch, n, LANES_ORDER) {
+    if n == 1 || in_lanes(n) {
         let kernel =
             lanes::eig::Decompose { n, vectors: any, order: Order::Column, finish: double };
         for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
-    } else if is_single::<T>() && n <= LANES_ORDER {
-        let cost = cost::<T::Double>(n);
-        for_each(batch, operands, cost, threads, double, |scratch, (a, w, wi, vl, vr, info)| {
-            info[0] = scratch.single(a, ([w, wi], [vl, vr]));
-        });
     } else if n >= TILED_ORDER {
         for_each_large(batch, operands, threads, |(a, w, wi, vl, vr, info), threads| {
             let [left, right] = wanted;
@@ -145,7 +141,7 @@ fn by_rows<T: Scalar>(
     v: Option<&mut [T::Complex]>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    if n != 1 && !lanes::pay(batch, n, LANES_ORDER) {
+    if n != 1 && !in_lanes(n) {
         return row_major::eig(geev, batch, n, a, w, v, threads);
     }
     let vectors = v.is_some();
@@ -404,29 +400,20 @@ fn multiply<T: Scalar>(which: Which, z: &[T], x: &[T], product: &mut [T], n: usi
     }
 }
 
-/// The vectors of one diagonal block, whose parts are the columns of x, with norm one and with a
-/// largest element that is real.
+/// The vectors of one diagonal block, whose parts are the columns of x, with norm one and the phase of the rule.
 fn normalise<T: Scalar>(x: &[T], v: &mut [T::Complex], n: usize, width: usize) {
     let (re, im) = x.split_at(n);
     let (v, conjugate) = v.split_at_mut(n);
-    let size = norm(x.iter().copied());
+    let (size, single) = (norm(x.iter().copied()), width == 1 && !T::IS_COMPLEX);
+    // What is real stays so, without a zero of either sign beside it.
+    let size = if single && phase::is_negative(re, size) { -size } else { size };
     for (i, v) in v.iter_mut().enumerate() {
         let re = re[i].unscale(size);
         let im = if width == 1 { re.im() } else { im[i].re() / size };
         *v = T::Complex::from_parts(re.re(), im);
     }
-    if width == 2 || T::IS_COMPLEX {
-        let square = |x: T::Complex| x.re() * x.re() + x.im() * x.im();
-        let mut largest = (0, -T::Real::ONE);
-        for (i, &x) in v.iter().enumerate() {
-            if square(x) > largest.1 {
-                largest = (i, square(x));
-            }
-        }
-        let pivot = v[largest.0];
-        let phase = pivot.conj().unscale(pivot.abs());
-        v.iter_mut().for_each(|x| *x *= phase);
-        v[largest.0] = T::Complex::from_real(v[largest.0].re());
+    if !single {
+        phase::columns(v, n, None);
     }
     for (conjugate, v) in conjugate.iter_mut().zip(v) {
         *conjugate = v.conj();

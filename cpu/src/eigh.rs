@@ -19,6 +19,7 @@ use crate::implicit_ql::{ImplicitQl, STEPS};
 use crate::lanes::{self, Order, for_each_group};
 use crate::merge::{self, SHARED_ORDER};
 use crate::normal_range::{largest_part, power_near_reciprocal};
+use crate::phase;
 use crate::root_free_ql;
 use crate::rotations::{Rotation, set_identity};
 use crate::row_major;
@@ -540,7 +541,7 @@ fn eigenvectors<T: Scalar<Real: Scalar>>(
     arch.dispatch(ImplicitQl { d, e, z: Some(z), rotations, steps })
 }
 
-/// V = Q·Z, of which the columns `part` are wanted.
+/// V = Q·Z, of which the columns `part` are wanted, with the phases of the rule.
 fn multiply_by_q<T: Scalar<Real: Scalar>>(
     (q, tau): (&[T], &[T]),
     part: &Range<usize>,
@@ -553,7 +554,9 @@ fn multiply_by_q<T: Scalar<Real: Scalar>>(
     let wanted = part.start * n..part.end * n;
     v.iter_mut().zip(&**z).for_each(|(v, &z)| *v = T::from_real(z));
     let v = if T::IS_COMPLEX { v } else { bytemuck::cast_slice_mut(z) };
-    reflect(q, tau, &mut v[wanted], block, threads, arch);
+    let v = &mut v[wanted];
+    reflect(q, tau, v, block, threads, arch);
+    phase::columns(v, n, threads);
 }
 
 /// Writes the columns `part` of V to where they are in the result; by rows, all of them.

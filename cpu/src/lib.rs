@@ -46,6 +46,7 @@ mod packed;
 mod padded;
 mod panels;
 mod parts;
+mod phase;
 mod pivoted_panel;
 mod pivoted_qr;
 #[cfg(feature = "testing")]

@@ -18,6 +18,7 @@ use crate::lanes::schur::Finish;
 use crate::lanes::{self, Order, for_each_group};
 use crate::multishift;
 use crate::normal_range::all_finite;
+use crate::phase;
 use crate::row_major;
 use crate::scalar::{Short, ShortRow, is_single, nan, nanoseconds, narrow, widen, zeros};
 use crate::tiled_hessenberg::TILED_ORDER;
@@ -33,9 +34,14 @@ use crate::{Error, InOut, Scalar, Threads, Vectors};
 /// in c64, which JAX's tests take, had an error of 0.9e-4 at n = 50, and at n = 100 one of 1.2 times
 /// the tolerance, by forms in single precision.
 const DOUBLE_ORDER: usize = 128;
-/// The order up to which a batch goes through lanes, which are of double precision. In f64 a Schur form
+/// The order up to which matrices go through lanes, which are of double precision. In f64 a Schur form
 /// took, one by one and in lanes: 0.94 and 0.17 us at n = 3, 41 and 4.9 us at 16, 245 and 38 us at 32.
 pub(crate) const LANES_ORDER: usize = 32;
+
+/// Whether matrices go through lanes: few of them, too, since another iteration may find the eigenvalues in another order.
+pub(crate) fn in_lanes(n: usize) -> bool {
+    (2..=LANES_ORDER).contains(&n)
+}
 
 /// Where eigenvalues go: a real matrix's as real and imaginary parts, a complex one's as they are.
 #[derive(Debug)]
@@ -97,11 +103,10 @@ pub fn gees<T: Scalar>(
         ItemsMut::new("info", batch, &[], info)?,
     );
     let arch = Arch::new();
-    if lanes::pay(batch, n, LANES_ORDER) {
+    if in_lanes(n) {
         let order = Order::Column;
         let finish = || Lanes { double: Double::<T>::new(n, imaginary), vectors, order, arch };
-        let wanted = vectors == Vectors::Wanted;
-        let kernel = lanes::schur::Decompose { n, vectors: wanted, order, finish };
+        let kernel = lanes::schur::Decompose { n, order, finish };
         for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
     } else if n == 1 {
         for_each(
@@ -131,8 +136,9 @@ pub fn gees<T: Scalar>(
         );
     } else if n >= TILED_ORDER {
         for_each_large(batch, operands, threads, |(t, z, w, wi, sdim, info), threads| {
-            let (results, scratch) = ([t, z, w, wi], &mut Scratch::new(n));
-            (sdim[0], info[0]) = (0, decompose(vectors, results, scratch, threads, arch));
+            let (results, scratch) = ([&mut *t, &mut *z, w, wi], &mut Scratch::new(n));
+            (sdim[0], info[0]) = (0, decompose(results, scratch, threads, arch));
+            turn(vectors, t, z, n);
         });
     } else {
         for_each(
@@ -142,8 +148,9 @@ pub fn gees<T: Scalar>(
             threads,
             || Scratch::new(n),
             |scratch, (t, z, w, wi, sdim, info)| {
-                let results = [t, z, w, wi];
-                (sdim[0], info[0]) = (0, decompose(vectors, results, scratch, &Serial, arch));
+                let results = [&mut *t, &mut *z, w, wi];
+                (sdim[0], info[0]) = (0, decompose(results, scratch, &Serial, arch));
+                turn(vectors, t, z, n);
             },
         );
     }
@@ -175,7 +182,7 @@ pub fn schur<T: Scalar>(
         });
         return Ok(());
     }
-    if !lanes::pay(batch, n, LANES_ORDER) {
+    if !in_lanes(n) {
         return row_major::schur(gees, batch, n, t, z, threads);
     }
     let t = ItemsInOut::new("t", batch, &[n, n], t)?;
@@ -194,7 +201,7 @@ pub fn schur<T: Scalar>(
     );
     let (vectors, order, arch) = (Vectors::Wanted, Order::Row, Arch::new());
     let finish = || Lanes { double: Double::<T>::new(n, imaginary), vectors, order, arch };
-    let kernel = lanes::schur::Decompose { n, vectors: true, order, finish };
+    let kernel = lanes::schur::Decompose { n, order, finish };
     for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
     Ok(())
 }
@@ -230,17 +237,17 @@ impl<T: Scalar> Double<T> {
         let n = w.len();
         widen(&mut self.results[0], t);
         let results = self.results.each_mut().map(|x| &mut x[..]);
-        let info = decompose(vectors, results, &mut self.scratch, &Serial, arch);
+        let info = decompose(results, &mut self.scratch, &Serial, arch);
         let [double_t, double_z, double_w, double_wi] = &self.results;
         narrow(t, double_t);
         narrow(z, double_z);
         narrow(w, double_w);
         narrow(wi, double_wi);
         if n > 0 && all_finite(t) {
-            let q = if vectors == Vectors::Wanted { Some(z) } else { None };
-            standardise(t, n, q);
+            standardise(t, n, Some(&mut *z));
             eigenvalues(t, n, w, wi);
         }
+        turn(vectors, t, z, n);
         info
     }
 }
@@ -255,7 +262,7 @@ struct Lanes<T: Scalar> {
 }
 
 impl<T: Scalar> Finish<T> for Lanes<T> {
-    /// By rows nobody asks for the eigenvalues.
+    /// By rows nobody asks for the eigenvalues, and all for Z.
     fn finish(&mut self, [t, z, w, wi]: [&mut [T]; 4]) {
         let (n, by_rows) = (w.len(), self.order == Order::Row);
         if !T::IS_COMPLEX && broken(t, n, self.order) {
@@ -263,8 +270,8 @@ impl<T: Scalar> Finish<T> for Lanes<T> {
                 transposed(t, n);
                 transposed(z, n);
             }
-            let q = if self.vectors == Vectors::Wanted { Some(&mut *z) } else { None };
-            standardise(t, n, q);
+            standardise(t, n, Some(&mut *z));
+            phase::schur(t, z, n);
             if by_rows {
                 transposed(t, n);
                 transposed(z, n);
@@ -272,6 +279,9 @@ impl<T: Scalar> Finish<T> for Lanes<T> {
         }
         if !by_rows {
             eigenvalues(t, n, w, wi);
+        }
+        if self.vectors == Vectors::None {
+            z.fill(T::ZERO);
         }
     }
 
@@ -289,9 +299,20 @@ impl<T: Scalar> Finish<T> for Lanes<T> {
     }
 }
 
-/// Decomposes one matrix, which `t` is at first; returns its `info`.
+/// Gives Z and T the phases of the rule; Z becomes zero where it is not asked for.
+pub(crate) fn turn<T: Scalar>(vectors: Vectors, t: &mut [T], z: &mut [T], n: usize) {
+    // Without a result all is NaN.
+    if z.first().is_none_or(|z| z.is_nan()) {
+        return;
+    }
+    phase::schur(t, z, n);
+    if vectors == Vectors::None {
+        z.fill(T::ZERO);
+    }
+}
+
+/// Decomposes one matrix, which `t` is at first, up to the phases; returns its `info`.
 fn decompose<T: Scalar>(
-    vectors: Vectors,
     [t, z, w, wi]: [&mut [T]; 4],
     scratch: &mut Scratch<T>,
     threads: &dyn Threads,
@@ -302,7 +323,7 @@ fn decompose<T: Scalar>(
     if n == 0 {
         return 0;
     }
-    let q = if vectors == Vectors::Wanted { Some(&mut *z) } else { None };
+    let q = Some(&mut *z);
     let stop = if all_finite(t) { factor(t, n, q, scratch, threads, arch).err() } else { Some(0) };
     let Some(stop) = stop else {
         eigenvalues(t, n, w, wi);
@@ -438,7 +459,7 @@ pub(crate) mod tests {
         let mut scratch = Scratch::new(n);
         scratch.multishift.patience = patience;
         let results = [&mut t, &mut z, &mut w, &mut wi].map(|x| &mut x[..]);
-        let info = decompose(Vectors::Wanted, results, &mut scratch, &Serial, Arch::new());
+        let info = decompose(results, &mut scratch, &Serial, Arch::new());
         if info > 0 {
             assert!([t, z, w, wi].iter().flatten().all(|x| x.is_nan()), "info and NaN");
             return (info, 0.0);

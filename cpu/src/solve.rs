@@ -5,7 +5,7 @@ use lapax_cpu_macros::per_scalar;
 
 use crate::few;
 use crate::inverse::invert;
-use crate::lanes::{self, MAX_LANES, Order, for_each_group};
+use crate::lanes::{self, BATCH, MAX_LANES, Order, for_each_group};
 use crate::lu::{self, LANES_ORDER, TILED_ORDER};
 use crate::outcome::Outcome;
 use crate::row_major::Getrf;
@@ -152,30 +152,67 @@ pub(crate) fn by_factors<T: Scalar>(
     } else {
         for_each_part(batch, TOGETHER, operands, time, threads, |(a, given, x), items| {
             let fit = (FACTORS / (n * n * size_of::<T>())).max(rows::lu::MATRICES);
-            let together = items.min(TOGETHER).min(fit);
-            let mut factors = vec![T::ZERO; n * n * together];
-            let (mut pivots, mut permutation) = (vec![0; n * together], vec![0; n * together]);
-            let systems = a.data().chunks(n * n * together);
-            for (group, (a, x)) in
-                systems.zip(x.into_data().chunks_mut(n * nrhs * together)).enumerate()
-            {
-                let count = a.len() / (n * n);
-                let lu = InOut { src: Some(a), dst: &mut factors[..a.len()] };
-                let (pivots, permutation) =
-                    (&mut pivots[..count * n], &mut permutation[..count * n]);
-                let factored = (routines.lu)(count, n, n, lu, pivots, permutation, &Serial);
-                let (lu, trans) = (&factors[..a.len()], Trans::None);
-                let solved = if b.is_some() {
-                    let b = &given.data()[group * n * nrhs * together..][..x.len()];
-                    (routines.lu_solve)(trans, count, n, nrhs, lu, permutation, b, x, &Serial)
+            let together = batch.min(TOGETHER).min(fit);
+            let least = BATCH.min(together);
+            let (size, sides) = (n * n, n * nrhs);
+            let mut group = Group::new(routines, (n, nrhs), items.clamp(least, together));
+            let systems = a.data().chunks(size * together).enumerate();
+            for ((number, a), x) in systems.zip(x.into_data().chunks_mut(sides * together)) {
+                let b = b.map(|_| &given.data()[number * sides * together..][..x.len()]);
+                outcome.take(if a.len() < least * size {
+                    // A call for so few would go another way than those for whole groups, and its roundings be others.
+                    let (a, b) = (repeated(a, size, least), b.map(|b| repeated(b, sides, least)));
+                    let mut copy = vec![T::ZERO; sides * least];
+                    let solved = group.solve(&a, b.as_deref(), &mut copy);
+                    x.copy_from_slice(&copy[..x.len()]);
+                    solved
                 } else {
-                    (routines.invert)(count, n, lu, permutation, x, &Serial)
-                };
-                outcome.take(factored.and(solved));
+                    group.solve(a, b, x)
+                });
             }
         });
     }
     outcome.into_result()
+}
+
+/// The items of so many numbers each that there are, and the last one again as often as makes `count` of them.
+fn repeated<T: Scalar>(items: &[T], size: usize, count: usize) -> Vec<T> {
+    let last = &items[items.len() - size..];
+    items.iter().copied().chain(last.iter().copied().cycle()).take(count * size).collect()
+}
+
+/// What the systems of one group after another are solved with.
+struct Group<T> {
+    routines: Routines<T>,
+    n: usize,
+    nrhs: usize,
+    factors: Vec<T>,
+    pivots: Vec<i32>,
+    permutation: Vec<i32>,
+}
+
+impl<T: Scalar> Group<T> {
+    /// For up to `count` systems.
+    fn new(routines: Routines<T>, (n, nrhs): (usize, usize), count: usize) -> Self {
+        let rows = || vec![0; n * count];
+        let (factors, pivots, permutation) = (vec![T::ZERO; n * n * count], rows(), rows());
+        Self { routines, n, nrhs, factors, pivots, permutation }
+    }
+
+    /// The solutions, or where there is no `b` the inverses.
+    fn solve(&mut self, a: &[T], b: Option<&[T]>, x: &mut [T]) -> Result<(), Error> {
+        let Self { routines, n, nrhs, factors, pivots, permutation } = self;
+        let (n, nrhs, count) = (*n, *nrhs, a.len() / (*n * *n));
+        let (factors, pivots) = (&mut factors[..a.len()], &mut pivots[..count * n]);
+        let (permutation, trans) = (&mut permutation[..count * n], Trans::None);
+        let lu = InOut { src: Some(a), dst: &mut *factors };
+        (routines.lu)(count, n, n, lu, pivots, permutation, &Serial)?;
+        if let Some(b) = b {
+            (routines.lu_solve)(trans, count, n, nrhs, factors, permutation, b, x, &Serial)
+        } else {
+            (routines.invert)(count, n, factors, permutation, x, &Serial)
+        }
+    }
 }
 
 /// One system, or inverse.

@@ -15,6 +15,7 @@ use crate::arch::Arch;
 use crate::lanes::{self, for_each_group};
 use crate::merge::SHARED_ORDER;
 use crate::normal_range::{largest_part, power_near_reciprocal};
+use crate::phase::{Leading, Turns};
 use crate::row_major;
 use crate::scalar::{ShortRow, nanoseconds};
 use crate::tall_svd::{DIVIDED, Factors, Scratch};
@@ -101,7 +102,8 @@ pub fn gesdd<T: Scalar<Real: Scalar>>(
     results: Svd<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    decompose_all(Method::Divide, job, batch, (m, n), a, results, threads)
+    let how = (Method::Divide, Leading::Left);
+    decompose_all(how, job, batch, (m, n), a, results, threads)
 }
 
 /// Decomposes each m × n matrix of a batch by implicit QR steps; otherwise as [`gesdd`].
@@ -118,11 +120,26 @@ pub fn gesvd<T: Scalar<Real: Scalar>>(
     results: Svd<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    decompose_all(Method::Qr, job, batch, (m, n), a, results, threads)
+    let how = (Method::Qr, Leading::Left);
+    decompose_all(how, job, batch, (m, n), a, results, threads)
+}
+
+/// [`gesdd`] of matrices of whose transposes the left singular vectors have the phases of the rule.
+pub(crate) fn gesdd_of_transposes<T: Scalar<Real: Scalar>>(
+    job: SingularVectors,
+    batch: usize,
+    m: usize,
+    n: usize,
+    a: InOut<'_, T>,
+    results: Svd<'_, T>,
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let how = (Method::Divide, Leading::Right);
+    decompose_all(how, job, batch, (m, n), a, results, threads)
 }
 
 fn decompose_all<T: Scalar<Real: Scalar>>(
-    method: Method,
+    (method, leading): (Method, Leading),
     job: SingularVectors,
     batch: usize,
     (m, n): (usize, usize),
@@ -148,7 +165,7 @@ fn decompose_all<T: Scalar<Real: Scalar>>(
         ItemsMut::new("vt", batch, &[vt_rows, n], vt)?,
         ItemsMut::new("info", batch, &[], info)?,
     );
-    let call = Call { method, job, m, n, arch: Arch::new() };
+    let call = Call { method, leading, job, m, n, arch: Arch::new() };
     if in_lanes::<T>(job, batch, m, n) {
         let InOut { src, dst } = a;
         let (a, left, length) = match src {
@@ -202,7 +219,7 @@ pub fn svd<T: Scalar<Real: Scalar>>(
     // By columns it is Aᵀ = conj(V)·diag(s)·Uᵀ, whose U and Vᴴ are by rows Vᴴ and U.
     let k = m.min(n);
     if k == 0 || !in_lanes::<T>(job, batch, n, m) {
-        return row_major::svd(gesdd, job, batch, (m, n), a, s, u, vt, threads);
+        return row_major::svd(gesdd_of_transposes, job, batch, (m, n), a, s, u, vt, threads);
     }
     Items::new("a", batch, &[m, n], a)?;
     let (u_cols, vt_rows) = job.sides(m, n);
@@ -213,7 +230,7 @@ pub fn svd<T: Scalar<Real: Scalar>>(
         ItemsMut::new("u", batch, &[m, u_cols], &mut *u)?,
         ItemsMut::new("info", batch, &[], &mut info)?,
     );
-    let call = Call { method: Method::Divide, job, m: n, n: m, arch: Arch::new() };
+    let call = Call::of_transposes(job, (m, n));
     call.in_lanes(batch, a, (ItemsMut::new("left", batch, &[0], &mut [])?, results), threads)?;
     row_major::mark_failed(&info, s, [u, vt]);
     Ok(())
@@ -244,18 +261,28 @@ pub fn svd_subset<T: Scalar<Real: Scalar>>(
 ) -> Result<(), Error> {
     let (job, k) = (SingularVectors::Thin, m.min(n));
     if k < DIVIDED || in_lanes::<T>(job, batch, n, m) {
-        return row_major::svd_subset(gesdd, batch, (m, n), part, a, s, u, vt, threads);
+        return row_major::svd_subset(
+            gesdd_of_transposes,
+            batch,
+            (m, n),
+            part,
+            a,
+            s,
+            u,
+            vt,
+            threads,
+        );
     }
     let operands = row_major::svd_operands(batch, (m, n), &part, a, s, u, vt)?;
     // By columns it is Aᵀ, whose factors of these names are by rows Vᴴ and U.
-    let call = Call { method: Method::Divide, job, m: n, n: m, arch: Arch::new() };
+    let call = Call::of_transposes(job, (m, n));
     let scratch = || {
         let mut scratch = call.scratch();
-        scratch.1.part = part.clone();
+        scratch.decomposition.part = part.clone();
         let zeros = |length| vec![T::ZERO; length];
         (scratch, zeros(m * n), vec![T::Real::ZERO; k], zeros(k * n), zeros(m * k))
     };
-    type Whole<T, R> = ((Vec<T>, Scratch<T>), Vec<T>, Vec<R>, Vec<T>, Vec<T>);
+    type Whole<T, R> = (Reused<T>, Vec<T>, Vec<R>, Vec<T>, Vec<T>);
     let one = |(scratch, copy, values, right, left): &mut Whole<T, T::Real>,
                a: &[T],
                results: [&mut [T]; 2],
@@ -282,6 +309,7 @@ pub fn svd_subset<T: Scalar<Real: Scalar>>(
 #[derive(Clone, Copy)]
 struct Call {
     method: Method,
+    leading: Leading,
     job: SingularVectors,
     m: usize,
     n: usize,
@@ -296,7 +324,21 @@ type Results<'a, T> = (
     ItemsMut<'a, i32>,
 );
 
+/// What one decomposition after another reuses.
+struct Reused<T: Scalar> {
+    /// A copy of a wide matrix.
+    transposed: Vec<T>,
+    decomposition: Scratch<T>,
+    turns: Turns<T>,
+}
+
 impl Call {
+    /// For row-major m × n matrices, which by columns are their transposes.
+    fn of_transposes(job: SingularVectors, (m, n): (usize, usize)) -> Self {
+        let (method, leading) = (Method::Divide, Leading::Right);
+        Self { method, leading, job, m: n, n: m, arch: Arch::new() }
+    }
+
     /// What a matrix costs: 2·m·k² products for B, about 6·k³ for its vectors, and those of Q and P with
     /// them.
     fn products(self) -> usize {
@@ -313,22 +355,25 @@ impl Call {
         (left, (s, u, vt, info)): (ItemsMut<'_, T>, Results<'_, T>),
         threads: &dyn Threads,
     ) -> Result<(), Error> {
-        let Self { job, m, n, .. } = self;
+        let Self { leading, job, m, n, .. } = self;
         let operands = (Items::new("a", batch, &[m, n], a)?, left, s, u, vt, info);
         let single = |a: &mut [T], s: &mut [T::Real], u: &mut [T], vt: &mut [T]| {
             self.decompose(a, s, u, vt, None, &mut self.scratch())
         };
-        let kernel = lanes::svd::Decompose { job, m, n, single };
+        let kernel = lanes::svd::Decompose { job, m, n, leading, single };
         let time = nanoseconds::<T>(self.products());
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
         Ok(())
     }
 
-    /// A copy of a wide matrix, and what decompositions reuse.
-    fn scratch<T: Scalar<Real: Scalar>>(self) -> (Vec<T>, Scratch<T>) {
+    fn scratch<T: Scalar<Real: Scalar>>(self) -> Reused<T> {
         let Self { method, job, m, n, .. } = self;
         let transposed = if m < n { m * n } else { 0 };
-        (vec![T::ZERO; transposed], Scratch::new(method, job, m.max(n), m.min(n)))
+        Reused {
+            transposed: vec![T::ZERO; transposed],
+            decomposition: Scratch::new(method, job, m.max(n), m.min(n)),
+            turns: Turns::new(job.sides(m, n).1),
+        }
     }
 
     /// Decomposes one matrix, on threads where there are any; returns its `info`.
@@ -339,9 +384,10 @@ impl Call {
         u: &mut [T],
         vt: &mut [T],
         threads: Option<&dyn Threads>,
-        (transposed, scratch): &mut (Vec<T>, Scratch<T>),
+        scratch: &mut Reused<T>,
     ) -> i32 {
-        let Self { method, job, m, n, arch } = self;
+        let Self { method, leading, job, m, n, arch } = self;
+        let Reused { transposed, decomposition, turns } = scratch;
         let Some(largest) = largest_part([&*a]) else {
             let nan = T::Real::from_f64(f64::NAN);
             s.fill(nan);
@@ -354,17 +400,21 @@ impl Call {
         let vectors = job != SingularVectors::None;
         let outcome = if m >= n {
             a.iter_mut().for_each(|x| *x = x.scale(power));
-            let factors = Factors { u, vt, by_columns: true };
-            scratch.decompose(a, s, vectors.then_some(factors), threads, arch)
+            let factors = Factors { u: &mut *u, vt: &mut *vt, by_columns: true };
+            decomposition.decompose(a, s, vectors.then_some(factors), threads, arch)
         } else {
             for (j, row) in transposed.chunks_exact_mut(n).enumerate() {
                 for (x, column) in row.iter_mut().zip(a.chunks_exact(m)) {
                     *x = column[j].scale(power);
                 }
             }
-            let turned = Factors { u: vt, vt: u, by_columns: false };
-            scratch.decompose(transposed, s, vectors.then_some(turned), threads, arch)
+            let turned = Factors { u: &mut *vt, vt: &mut *u, by_columns: false };
+            decomposition.decompose(transposed, s, vectors.then_some(turned), threads, arch)
         };
+        if vectors {
+            let pairs = (&decomposition.part, s.len());
+            turns.singular(leading, (u, m), (vt, n), pairs, threads);
+        }
         s.iter_mut().for_each(|s| *s = *s / power);
         // No more elements than k − 1, which is an i32.
         outcome.map_or_else(|count| i32::try_from(count).unwrap_or(i32::MAX), |()| 0)

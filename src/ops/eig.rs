@@ -40,8 +40,9 @@ super::ops! { eig;
     ///
     /// `wr` and `wi` are the parts of the eigenvalues; a conjugate pair is adjacent, the one with
     /// positive imaginary part first. The columns of `vr` are the right eigenvectors, A·x = w·x,
-    /// those of `vl` the left ones, uᴴ·A = w·uᴴ, of 2-norm one; one that is not real has a real
-    /// element of largest modulus. What is not asked for is zero. `info = -4`: `a` has a NaN or
+    /// those of `vl` the left ones, uᴴ·A = w·uᴴ, of 2-norm one; the first component of n with
+    /// |v(i)|·√n ≥ 0.4869 is real and positive (LAPACK's is that of largest modulus, and not of one vector
+    /// that is real). Values, their order and vectors have the same bits alone and in any batch. What is not asked for is zero. `info = -4`: `a` has a NaN or
     /// inf; `info = i > 0`: only the eigenvalues after the i-th were found; the other results are
     /// then NaN.
     geev: Geev<T: Scalar> over [f32, f64], Column {
@@ -140,7 +141,7 @@ super::ops! { eig;
 
     /// Eigenvalues and right eigenvectors of row-major general matrices.
     ///
-    /// `geev` with right eigenvectors, row-major: A·v = w(j)·v for column j of `v`. `w` and `v` are NaN
+    /// `geev` with right eigenvectors, row-major: A·v = w(j)·v for column j of `v`, with the same phases. `w` and `v` are NaN
     /// where A holds NaN or inf, or did not converge.
     eig: RowMajorEig<T: Scalar> over [f32, f64, c32, c64], Row {
         dims { n }

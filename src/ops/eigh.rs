@@ -14,7 +14,9 @@ super::ops! { eigh;
     ///
     /// Only the triangle that `uplo` names is read. `w` holds the eigenvalues, ascending. With
     /// `mode` Wanted column j of `v` is a unit vector with A·v = w(j)·v, and the columns are
-    /// orthogonal; their phases are any. With `mode` None no vector is computed, which takes a
+    /// orthogonal; on the CPU the first component of n with |v(i)|·√n ≥ 0.4869 is real and positive,
+    /// so that a matrix has the same vectors alone and in any batch, up to rounding, unless eigenvalues
+    /// are equal or as near to each other as rounding is to ‖A‖. With `mode` None no vector is computed, which takes a
     /// fraction of the time, and `v` is scratch without meaning.
     /// `info = -4`: the triangle holds NaN or inf, and `w` and `v` are NaN (jaxlib's OpenBLAS
     /// reports 0 and returns finite numbers). `info = i > 0`: i off-diagonal elements of an
@@ -66,8 +68,8 @@ super::ops! { eigh;
 
     /// Eigenvalues and eigenvectors of a row-major Hermitian matrix.
     ///
-    /// `syevd` with vectors, row-major: A·v = w(j)·v for column j of `v`. Only the triangle that `uplo` names
-    /// is read. `w` and `v` are NaN where it holds NaN or inf, or did not converge.
+    /// `syevd` with vectors, row-major: A·v = w(j)·v for column j of `v`, with the same phases. Only the triangle
+    /// that `uplo` names is read. `w` and `v` are NaN where it holds NaN or inf, or did not converge.
     eigh: Eigh<T: Scalar> over [f32, f64, c32, c64], Row {
         dims { n }
         args { a: T [n, n] }
@@ -82,7 +84,7 @@ super::ops! { eigh;
 
     /// Some eigenvalues of a row-major Hermitian matrix, and their eigenvectors.
     ///
-    /// Of what `eigh` finds the k eigenvalues from place `start` on, counted from 0, in ascending order, and
+    /// Of what `eigh` finds, phases included, the k eigenvalues from place `start` on, counted from 0, in ascending order, and
     /// their eigenvectors. Of a large matrix less is done the fewer these are.
     eigh_subset: EighSubset<T: Scalar> over [f32, f64, c32, c64], Row {
         dims { n, k }

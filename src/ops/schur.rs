@@ -11,7 +11,11 @@ super::ops! { schur;
     /// Z is orthogonal and T upper quasi-triangular: a conjugate pair of eigenvalues has a 2 × 2
     /// block with equal diagonal elements and off-diagonal ones of opposite sign. `wr` and `wi` are
     /// the parts of the eigenvalues in the order of the diagonal, the one with positive imaginary
-    /// part first. With `mode` None, `z` is zero. Eigenvalues cannot be sorted: `sort` is None and
+    /// part first. The first component of n with |z(i)|·√n ≥ 0.4869 of each column of Z is real and
+    /// positive. The eigenvalues are in the order in which the iteration finds them, and of a 2 × 2 block
+    /// either off-diagonal element is the larger: that, T and Z have the same bits alone and in any batch,
+    /// but other registers, another version or LAPACK may find another order. With `mode` None, `z` is zero
+    /// and T the same. Eigenvalues cannot be sorted: `sort` is None and
     /// `sdim` 0. `info = i > 0`: only the eigenvalues after the i-th were found, and the other
     /// results are NaN, as they are, with `info` 0, where `a` has a NaN or inf.
     gees: Gees<T> over [f32, f64], Column {
@@ -49,7 +53,7 @@ super::ops! { schur;
 
     /// Schur form of row-major matrices, A = Z·T·Zᴴ.
     ///
-    /// `gees` with Z, row-major and without the eigenvalues. `t` and `z` are NaN where A holds NaN or inf,
+    /// `gees` with Z, row-major and without the eigenvalues; order and phases are the same. `t` and `z` are NaN where A holds NaN or inf,
     /// or did not converge.
     schur: Schur<T> over [f32, f64, c32, c64], Row {
         dims { n }

@@ -47,7 +47,11 @@ super::ops! { svd;
     /// `s` holds the singular values, descending and not negative. With `mode` All, U is m × m and
     /// `vt` is the n × n matrix Vᴴ; with Thin they have min(m, n) columns and rows. With None no
     /// vectors are computed, `u` and `vt` may have either size and are zeros (jaxlib leaves them
-    /// unwritten). `scratch` is what is left of `a`.
+    /// unwritten). On the CPU the first component of m with |u(i)|·√m ≥ 0.4869 of each column of U is
+    /// real and positive, and A·v = s·u is V's phase, so that a matrix has the same vectors alone and in any
+    /// batch, up to rounding. They are not unique where singular values are equal, or as near to each other
+    /// as rounding is to ‖A‖; V's phase is not where one is zero; and those in columns of U or V after the
+    /// first min(m, n) are any basis, each with that component of its own real and positive. `scratch` is what is left of `a`.
     /// `info = -4`: A holds NaN or inf, and `s`, `u` and `vt` are NaN (jaxlib's OpenBLAS returns
     /// finite vectors for inf). `info = i > 0`: i elements of an intermediate bidiagonal matrix did
     /// not converge, neither by divide and conquer nor by implicit QR steps.
@@ -172,7 +176,7 @@ super::ops! { svd;
 
     /// Singular value decomposition A = U·diag(s)·Vᴴ of row-major matrices.
     ///
-    /// `gesdd` with vectors, row-major and without scratch. With `full_matrices`, U is m × m and `vt` is the
+    /// `gesdd` with vectors, row-major, without scratch, and with the same phases. With `full_matrices`, U is m × m and `vt` is the
     /// n × n matrix Vᴴ; else they have min(m, n) columns and rows. `s`, `u` and `vt` are NaN where A holds
     /// NaN or inf, or did not converge.
     svd: RowMajorSvd<T: Scalar> over [f32, f64, c32, c64], Row {
@@ -193,7 +197,7 @@ super::ops! { svd;
 
     /// Some singular values of row-major matrices, and their vectors.
     ///
-    /// Of what `svd` finds the k singular values from place `start` on, counted from 0, in descending order, and
+    /// Of what `svd` finds, phases included, the k singular values from place `start` on, counted from 0, in descending order, and
     /// their vectors. Of a large matrix less is done the fewer these are.
     svd_subset: SvdSubset<T: Scalar> over [f32, f64, c32, c64], Row {
         dims { m, n, k }

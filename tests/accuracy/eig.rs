@@ -10,6 +10,7 @@ use num_complex::Complex;
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, matrix, some_bad, square};
 use crate::matrix::{Matrix, ratio, transposes};
+use crate::phase::has_phase;
 use crate::ratios::{Ratios, compare};
 use crate::sample::{Sample, bits, times_power};
 use crate::sweep::{self, FEW};
@@ -100,14 +101,13 @@ fn assert_convention<T: Sample>(found: &Found, w: &[Wide], n: usize, case: &dyn 
     }
 }
 
-/// Norm one, and a real element of largest modulus.
+/// Norm one, and the phase of the rule.
 fn check_gauge<T: Sample>(v: &[Wide], w: &[Wide], j: usize, case: &dyn Fn() -> String) {
     let epsilon = <T as Sample>::epsilon();
     let size = v.iter().map(|x| x.norm_sqr()).sum::<f64>().sqrt();
     assert!((size - 1.0).abs() <= 4.0 * (v.len() as f64) * epsilon, "{}: norm {size}", case());
-    let largest = v.iter().map(|x| x.norm()).fold(0.0, f64::max);
-    let real = v.iter().any(|x| x.im == 0.0 && x.norm() >= largest * (1.0 - 16.0 * epsilon));
-    assert!(real, "{}: vector {j} of {:?} has no real largest element", case(), w[j]);
+    let phase = has_phase::<T>(v.iter().copied());
+    assert!(phase, "{}: vector {j} of {:?} has another phase: {v:?}", case(), w[j]);
 }
 
 /// Conjugate pairs, that with positive imaginary part first.

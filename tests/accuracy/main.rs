@@ -19,6 +19,7 @@ mod lu;
 mod many;
 mod matrix;
 mod permutation;
+mod phase;
 mod pivoted_qr;
 mod products;
 mod qr;

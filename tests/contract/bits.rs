@@ -90,7 +90,7 @@ fn the_place_in_a_batch_changes_nothing() {
                 // rounding is another.
                 let mut alike = case.clone();
                 let args = alike.plan.args.iter_mut().zip(variant.signature.args);
-                args.filter(|(_, arg)| !arg.alone).for_each(|(arg, _)| repeat(arg, index));
+                args.filter(|(_, arg)| !arg.alone).for_each(|(arg, _)| repeat(arg, index, BATCH));
                 let alike = alike.results(&Host::new());
                 for place in 0..BATCH {
                     let same = problem(&results, BATCH, index) == problem(&alike, BATCH, place);
@@ -101,15 +101,35 @@ fn the_place_in_a_batch_changes_nothing() {
     }
 }
 
-/// Problem `index` of a batch in the place of all of them.
-fn repeat(batch: &mut Operand, index: usize) {
-    let count = elements(&batch.dims) / BATCH;
+/// A batch's last few are fewer than registers have lanes, or than are worked on at once.
+#[test]
+fn the_end_of_a_batch_has_the_bits_of_its_middle() {
+    let sizes = (1..=40).flat_map(|n| [[n, 3, 4, 5], [n, n + 1, n + 2, n + 3]]);
+    let batches: Vec<_> = sizes.zip([33_u8, 18, 35, 6].into_iter().cycle()).collect();
+    for variant in variants().filter(|variant| variant.target.platform == Platform::Cpu) {
+        for (pool, batch) in &batches {
+            let (count, batch) = (usize::from(*batch), i64::from(*batch));
+            let mut case = variant.plain(&[batch], pool);
+            let args = case.plan.args.iter_mut().zip(variant.signature.args);
+            args.filter(|(_, arg)| !arg.alone).for_each(|(arg, _)| repeat(arg, 0, count));
+            let results = case.results(&Host::new());
+            for place in 1..count {
+                let same = problem(&results, count, place) == problem(&results, count, 0);
+                assert!(same, "{} {:?} at {place} of {count}", variant.label(), case.dims);
+            }
+        }
+    }
+}
+
+/// Problem `index` of a batch of so many in the place of all of them.
+fn repeat(batch: &mut Operand, index: usize, problems: usize) {
+    let count = elements(&batch.dims) / problems;
     macro_rules! copy {
         ($($dtype:ident: $element:ty),*) => {
             match batch.dtype {
                 $(DataType::$dtype => {
                     let chosen = &batch.values::<$element>()[index * count..(index + 1) * count];
-                    let everywhere = chosen.repeat(BATCH);
+                    let everywhere = chosen.repeat(problems);
                     batch.values_mut::<$element>().copy_from_slice(&everywhere);
                 })*
                 other => panic!("an argument of {other}"),

@@ -5,6 +5,7 @@ use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Real, Scalar as _};
 use pulp::Simd;
 
 use super::implicit_ql::Tridiagonal;
+use super::phase;
 use super::reflector::{reflect_columns, reflector};
 use super::scaling::Extent;
 use super::tile::{pack, unpack};
@@ -166,7 +167,10 @@ impl<F> Decompose<F> {
         });
         let mut tridiagonal = Tridiagonal::<S, T::Lane<S>> { d, e, rotations, z };
         let failed = failed.or(tridiagonal.diagonalize(simd));
-        let Tridiagonal { d, .. } = tridiagonal;
+        let Tridiagonal { d, z, .. } = tridiagonal;
+        if let Some(z) = z {
+            phase::columns::<S, T::Lane<S>>(simd, &mut z[..n * n * T::Lane::<S>::PARTS], n);
+        }
         for d in &mut *d {
             *d = (Vector::<S, T::Real>::from_reg(simd, *d) / powers).reg();
         }

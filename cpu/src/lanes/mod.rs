@@ -23,6 +23,7 @@ mod jacobi;
 pub(crate) mod lu;
 pub(crate) mod lu_solve;
 pub(crate) mod perturbed;
+mod phase;
 pub(crate) mod qr;
 mod reflector;
 mod rotations;
@@ -62,7 +63,7 @@ pub use vector::{ComplexVector, Lane, LaneReal, Mask, Vector};
 pub(crate) use vector::{Divisor, Reg};
 
 /// The least batch that goes through lanes: fewer matrices leave most of a register idle.
-const BATCH: usize = 4;
+pub(crate) const BATCH: usize = 4;
 
 /// Whether a batch of matrices of an order goes through lanes, which pay up to order `limit`.
 ///

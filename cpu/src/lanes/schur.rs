@@ -5,6 +5,7 @@ use pulp::{NullaryFnOnce, Simd};
 
 use super::francis::Francis;
 use super::hessenberg::{form_q, reduce};
+use super::phase;
 use super::scaling::Extent;
 use super::single_shift::SingleShift;
 use super::wide::{pack_as, unpack_as};
@@ -14,7 +15,6 @@ use crate::Scalar;
 /// Decomposes a group in lanes of D, which is T or T in double precision.
 pub(crate) struct Decompose<F> {
     pub(crate) n: usize,
-    pub(crate) vectors: bool,
     pub(crate) order: Order,
     /// Makes what ends the work on one matrix after another.
     pub(crate) finish: F,
@@ -93,8 +93,9 @@ where
         let scaling = extent.scaling(simd);
         aside = aside.or(scaling.failed);
         scaling.apply(simd, tile);
-        let vectors = self.vectors.then_some(&mut *z);
-        let failed = form::<S, D::Lane<S>>(simd, tile, n, vectors, tau.registers::<S>(), true);
+        let tau = tau.registers::<S>();
+        let failed = form::<S, D::Lane<S>>(simd, tile, n, Some(&mut *z), tau, true);
+        phase::schur::<S, D::Lane<S>>(simd, tile, z, n, tau);
         let aside = flags(simd, aside.or(failed));
         let back = Vector::splat(simd, D::Real::ONE) / scaling.powers;
         for x in tile.chunks_exact_mut(parts) {
@@ -107,11 +108,7 @@ where
             .flat_map(|(_, a)| a.to_vec())
             .collect();
         unpack_as::<S, T, D>(simd, tile, count, square, wide, dst);
-        if self.vectors {
-            unpack_as::<S, T, D>(simd, z, count, square, wide, z_out);
-        } else {
-            z_out.fill(T::ZERO);
-        }
+        unpack_as::<S, T, D>(simd, z, count, square, wide, z_out);
         let (info, sdim) = (info.into_data(), sdim.into_data());
         info.fill(0);
         sdim.fill(0);

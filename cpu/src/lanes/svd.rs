@@ -12,12 +12,14 @@ use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::jacobi::Columns;
+use super::phase;
 use super::qr;
 use super::reflector::{reflect_columns, reflector};
 use super::scaling::Extent;
 use super::svd_bidiagonal::{bidiagonal_values, bidiagonal_vectors, real_scratch};
 use super::tile::{pack, unpack};
 use super::{Kernel, Lane, Mask, Order, Reg, Shape, Tile, Vector, flags};
+use crate::phase::Leading;
 use crate::{Scalar, SingularVectors};
 
 /// The order up to which Jacobi rotations find the values alone sooner: measured on AVX-512, for
@@ -35,6 +37,7 @@ pub(crate) struct Decompose<F> {
     pub(crate) job: SingularVectors,
     pub(crate) m: usize,
     pub(crate) n: usize,
+    pub(crate) leading: Leading,
     /// Decomposes one matrix: (matrix, s, u, vt) to `info`.
     pub(crate) single: F,
 }
@@ -113,6 +116,7 @@ where
         let failed = tiles.decompose(simd, wide);
         unpack(simd, &*tiles.s, count, Shape { m: k, n: 1, order: Order::Column }, s);
         if tiles.columns > 0 {
+            tiles.turn(simd, (self.leading == Leading::Left) != wide);
             // A is the tall matrix, or its adjoint: U and V change places.
             let (left, right) = if wide { (&mut *vt, &mut *u) } else { (&mut *u, &mut *vt) };
             let (left_order, right_order) =
@@ -201,6 +205,21 @@ impl<S: Simd, X: Lane<S>> Registers<'_, S, X> {
             return failed.or(bidiagonal_vectors::<S, X>(simd, self, powers));
         }
         failed.or(jacobi::<S, X>(simd, self, powers))
+    }
+
+    /// Gives the vectors their phases, by U of the tall matrix or by V.
+    #[inline(always)]
+    fn turn(&mut self, simd: S, by_left: bool) {
+        let (tall, k) = (self.tall, self.k);
+        let v = &mut self.v[..tall * self.columns * X::PARTS];
+        let (v, alone) = v.split_at_mut(tall * k * X::PARTS);
+        let x = &mut self.x[..k * k * X::PARTS];
+        if by_left {
+            phase::pairs::<S, X>(simd, (v, tall), (x, k));
+        } else {
+            phase::pairs::<S, X>(simd, (x, k), (v, tall));
+        }
+        phase::columns::<S, X>(simd, alone, tall);
     }
 
     /// Rᴴ·V = W·D: W in `x`, |D| in `s`; then Q·V, widened to as many columns as are wanted.

@@ -6,6 +6,7 @@ use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Scalar as _, Serial};
 use pulp::Simd;
 
 use super::*;
+use crate::phase::Leading;
 use crate::{Diag, Real, Side, SingularVectors, Trans, Uplo};
 
 /// Whole groups, ragged ones, and less than one.
@@ -416,7 +417,9 @@ fn svd<T: Scalar>() {
                 assert!(a[0].is_nan(), "{what}: only one matrix is not finite");
                 -4
             };
-            level.run::<T, _>(batch, operands, &super::svd::Decompose { job, m, n, single });
+            let leading = if batch % 2 == 0 { Leading::Left } else { Leading::Right };
+            let kernel = super::svd::Decompose { job, m, n, leading, single };
+            level.run::<T, _>(batch, operands, &kernel);
             for b in 0..batch {
                 assert_eq!(info[b], if b == 7 { -4 } else { 0 }, "{what}");
                 if b != 7 {

@@ -7,6 +7,7 @@ use super::routines::Values;
 use super::workspace::{Lengths, Work};
 use super::{Routines, checked, each, finite};
 use crate::eig::{Eigen, columns};
+use crate::phase;
 use crate::row_major;
 use crate::schur::Eigenvalues;
 use crate::{Error, Serial, Threads, Vectors};
@@ -118,19 +119,24 @@ impl<T: Routines> Scratch<T> {
 }
 
 /// Of a real matrix, the vectors of a conjugate pair in columns j and j + 1 are x(j) ± i·x(j + 1).
-/// `wi` is empty for a complex matrix.
+/// `wi` is empty for a complex matrix. The phases become those of the rule.
 fn unpack<T: Routines>(packed: &[T], wi: &[T], v: &mut [T::Complex], n: usize) {
     let mut j = 0;
     while j < n {
         let pair = wi.get(j).is_some_and(|&im| im != T::ZERO) && j + 1 < n;
         let (re, im) = packed[j * n..].split_at(n);
         let (v, conjugate) = v[j * n..].split_at_mut(n);
+        let single = !pair && !T::IS_COMPLEX;
+        let negative = single && phase::is_negative(re, T::Real::ONE);
         for i in 0..n {
             let im = if pair { im[i].re() } else { re[i].im() };
-            v[i] = T::Complex::from_parts(re[i].re(), im);
-            if pair {
-                conjugate[i] = v[i].conj();
-            }
+            v[i] = T::Complex::from_parts(if negative { -re[i].re() } else { re[i].re() }, im);
+        }
+        if !single {
+            phase::columns(v, n, None);
+        }
+        if pair {
+            conjugate.iter_mut().zip(v).for_each(|(conjugate, v)| *conjugate = v.conj());
         }
         j += if pair { 2 } else { 1 };
     }

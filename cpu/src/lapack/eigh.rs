@@ -8,6 +8,7 @@ use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 use super::integers::Int;
 use super::workspace::Lengths;
 use super::{Routines, checked, each, finite, in_place};
+use crate::phase;
 use crate::row_major;
 use crate::tridiagonalize::triangle;
 use crate::{Error, InOut, Serial, Threads, Uplo, Vectors};
@@ -48,6 +49,9 @@ pub fn syevd<T: Routines>(
             copy.copy_from_slice(v);
             info[0] = checked(T::syevd(job, uplo, order, v, w, work));
             if info[0] == 0 {
+                if job == Vectors::Wanted {
+                    phase::columns(v, n, None);
+                }
                 return;
             }
             v.copy_from_slice(copy);

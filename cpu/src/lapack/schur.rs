@@ -7,7 +7,7 @@ use super::routines::Values;
 use super::workspace::Lengths;
 use super::{Routines, checked, each, finite, in_place};
 use crate::row_major;
-use crate::schur::Eigenvalues;
+use crate::schur::{Eigenvalues, turn};
 use crate::{Error, InOut, Serial, Threads, Vectors};
 
 /// [`crate::schur::gees`] by LAPACK's xGEES, without sorting.
@@ -42,7 +42,7 @@ pub fn gees<T: Routines>(
     let order = Int::new("n", n)?;
     let lengths = Lengths::ask::<T>("gees", |work| {
         let nothing = Values { re: &mut [], im: &mut [] };
-        T::gees(vectors, order, &mut [], nothing, &mut [], work)
+        T::gees(Vectors::Wanted, order, &mut [], nothing, &mut [], work)
     })?;
     let products = n.saturating_mul(n).saturating_mul(n).saturating_mul(25);
     let scratch = || (lengths.allocate::<T>(), vec![T::ZERO; n * n]);
@@ -54,8 +54,10 @@ pub fn gees<T: Routines>(
             copy.copy_from_slice(t);
             z.fill(T::ZERO);
             let w = Values { re: &mut *w, im: &mut *wi };
-            info[0] = checked(T::gees(vectors, order, t, w, z, work));
+            // With vectors whatever is asked for, since T's phases are theirs.
+            info[0] = checked(T::gees(Vectors::Wanted, order, t, w, z, work));
             if info[0] == 0 {
+                turn(vectors, t, z, n);
                 return;
             }
             t.copy_from_slice(copy);

@@ -8,6 +8,7 @@ use super::integers::Int;
 use super::routines::Decomposed;
 use super::workspace::{Lengths, Work};
 use super::{Routines, checked, each, finite, in_place};
+use crate::phase::{Leading, Turns};
 use crate::row_major;
 use crate::svd::Svd;
 use crate::{Error, InOut, Serial, SingularVectors, Threads};
@@ -26,7 +27,23 @@ pub fn gesdd<T: Routines>(
     results: Svd<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let method = Method { name: "gesdd", library: T::gesdd, own: crate::svd::gesdd };
+    let own = crate::svd::gesdd;
+    let method = Method { name: "gesdd", leading: Leading::Left, library: T::gesdd, own };
+    decompose_all(method, job, batch, (m, n), a, results, threads)
+}
+
+/// [`crate::svd::gesdd_of_transposes`] in the same way.
+fn gesdd_of_transposes<T: Routines>(
+    job: SingularVectors,
+    batch: usize,
+    m: usize,
+    n: usize,
+    a: InOut<'_, T>,
+    results: Svd<'_, T>,
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let own = crate::svd::gesdd_of_transposes;
+    let method = Method { name: "gesdd", leading: Leading::Right, library: T::gesdd, own };
     decompose_all(method, job, batch, (m, n), a, results, threads)
 }
 
@@ -43,7 +60,8 @@ pub fn gesvd<T: Routines>(
     results: Svd<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let method = Method { name: "gesvd", library: T::gesvd, own: crate::svd::gesvd };
+    let own = crate::svd::gesvd;
+    let method = Method { name: "gesvd", leading: Leading::Left, library: T::gesvd, own };
     decompose_all(method, job, batch, (m, n), a, results, threads)
 }
 
@@ -63,7 +81,7 @@ pub fn svd<T: Routines>(
     vt: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    row_major::svd(gesdd, job, batch, (m, n), a, s, u, vt, threads)
+    row_major::svd(gesdd_of_transposes, job, batch, (m, n), a, s, u, vt, threads)
 }
 
 type Library<T> =
@@ -81,6 +99,7 @@ type Own<T> = fn(
 /// LAPACK's routine, and lapax's own.
 struct Method<T: Routines> {
     name: &'static str,
+    leading: Leading,
     library: Library<T>,
     own: Own<T>,
 }
@@ -122,14 +141,16 @@ fn decompose_all<T: Routines>(
         (method.library)(job, rows, columns, nothing, work)
     })?;
     let products = m.saturating_mul(n).saturating_mul(k).saturating_mul(10);
-    let scratch = || (lengths.allocate::<T>(), vec![T::ZERO; m * n]);
+    let scratch = || (lengths.allocate::<T>(), vec![T::ZERO; m * n], Turns::new(vt_rows));
     each::<T, _, _>(batch, operands, products, threads, scratch, |scratch, (a, s, u, vt, info)| {
-        let (work, copy) = scratch;
+        let (work, copy, turns) = scratch;
         if finite(&*a) {
             copy.copy_from_slice(a);
-            let of = Decomposed { a, s, u, vt };
+            let of = Decomposed { a, s, u: &mut *u, vt: &mut *vt };
             info[0] = checked((method.library)(job, rows, columns, of, work));
             if info[0] == 0 {
+                let (u, vt, pairs) = ((u, m), (vt, n), (&(0..k.min(vt_rows)), k.min(u_cols)));
+                turns.singular(method.leading, u, vt, pairs, None);
                 return;
             }
             a.copy_from_slice(copy);
@@ -156,5 +177,5 @@ pub fn svd_subset<T: Routines>(
     vt: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    row_major::svd_subset(gesdd, batch, (m, n), part, a, s, u, vt, threads)
+    row_major::svd_subset(gesdd_of_transposes, batch, (m, n), part, a, s, u, vt, threads)
 }

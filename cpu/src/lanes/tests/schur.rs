@@ -105,8 +105,7 @@ fn gees<T: Scalar>() {
                 ItemsMut::new("sdim", batch, &[], sdim).unwrap(),
                 ItemsMut::new("info", batch, &[], info).unwrap(),
             );
-            let kernel =
-                schur::Decompose { n, vectors: true, order: Order::Column, finish: || Mark };
+            let kernel = schur::Decompose { n, order: Order::Column, finish: || Mark };
             level.run::<T::Double, _>(batch, operands, &kernel);
             for b in 0..batch {
                 let what = format!("order {n}, matrix {b} of {batch}, {level:?}");

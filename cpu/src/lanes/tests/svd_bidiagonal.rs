@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::lanes::dqds::{Dqds, ROW};
+use crate::phase::Leading;
 use crate::svd::{Svd, gesdd};
 
 for_each_scalar!(decompositions; bidiagonal);
@@ -186,7 +187,9 @@ fn decompose<T: Scalar>(
         assert!(a.iter().any(|a| !a.is_finite()), "{what}: did not converge");
         -4
     };
-    level.run::<T, _>(batch, operands, &crate::lanes::svd::Decompose { job, m, n, single });
+    let leading = if batch % 2 == 0 { Leading::Left } else { Leading::Right };
+    let kernel = crate::lanes::svd::Decompose { job, m, n, leading, single };
+    level.run::<T, _>(batch, operands, &kernel);
     for (b, a) in a.chunks_exact(m * n).enumerate() {
         let (what, finite) = (format!("{what}, {b}"), a.iter().all(|a| a.is_finite()));
         assert_eq!(info[b], if finite { 0 } else { -4 }, "{what}");
