@@ -14,7 +14,7 @@ use smallvec::smallvec;
 use crate::arch::Arch;
 use crate::lanes::{self, for_each_group};
 use crate::merge::SHARED_ORDER;
-use crate::normal_range::{largest_part, power_near_reciprocal};
+use crate::normal_range::{largest_part, power_to_normal};
 use crate::row_major;
 use crate::scalar::{ShortRow, nanoseconds};
 use crate::tall_svd::{DIVIDED, Factors, Scratch};
@@ -350,7 +350,7 @@ impl Call {
             }
             return method.not_finite();
         };
-        let power = power_near_reciprocal(largest);
+        let power = power_to_normal(largest);
         let vectors = job != SingularVectors::None;
         let outcome = if m >= n {
             a.iter_mut().for_each(|x| *x = x.scale(power));

@@ -9,18 +9,20 @@ use faer::{MatMut, MatRef};
 use lapax_core::{Real, Scalar as _, Serial};
 
 use crate::arch::Arch;
-use crate::bidiagonal_qr::{BidiagonalQr, Pair, STEPS};
+use crate::bidiagonal_qr::{BidiagonalQr, Pair, STEPS, block_before};
 use crate::bidiagonal_svd;
 use crate::bidiagonalize::{self, Bidiagonal, bidiagonalize};
 use crate::householder::{BlockScratch, Factor};
 use crate::lanes::svd_bidiagonal::{scratch_of_one, values_of_one};
 use crate::merge;
+use crate::normal_range::power_near_reciprocal;
 use crate::qr::{self, Panel, TILED_ORDER};
 use crate::rotations::set_identity;
 use crate::svd::Method;
 use crate::tiled_bidiagonal::{self, bidiagonalize_tiled};
 use crate::tiled_qr::{factor_tiled, multiply_strips, wide_strips};
 use crate::transposition::transposed;
+use crate::tridiagonal_blocks::{largest, scale};
 use crate::trial::is_svd;
 use crate::two_stage::{self, SINGULAR_VALUES_ORDER};
 use crate::{Scalar, Side, SingularVectors, Threads};
@@ -92,7 +94,7 @@ struct SquareScratch<T: Scalar> {
     /// Steps per singular value after which an iteration is given up.
     steps: usize,
     /// For the singular values alone, by transforms that do without rotations.
-    values: Option<Vec<T::Real>>,
+    values: Option<Vec<f64>>,
     divide: Option<DivideScratch<T::Real>>,
 }
 
@@ -143,7 +145,7 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
             },
             rotations: vec![Pair::none(); n],
             steps: STEPS,
-            values: (!vectors).then(|| vec![zero; scratch_of_one(n)]),
+            values: (!vectors).then(|| vec![0.0; scratch_of_one(n)]),
             divide: divide.then(|| DivideScratch {
                 copy: [vec![zero; n], vec![zero; n]],
                 merge: merge::Scratch::new(n, STEPS),
@@ -292,29 +294,43 @@ impl<T: Scalar<Real: Scalar>> SquareScratch<T> {
 }
 
 impl<R: Real + Scalar> DivideScratch<R> {
-    /// B = X·diag(s)·Yᵀ by divide and conquer, with part of the columns of X and Y; false where it failed, and
-    /// `s` is what it was.
+    /// B = X·diag(s)·Yᵀ by divide and conquer, with part of the columns of X and Y; false where it failed, or blocks of
+    /// B are too small for it, and `s` and `e` are what they were.
     fn vectors(
         &mut self,
         s: &mut [R],
-        e: &[R],
+        e: &mut [R],
         [x, y]: [&mut [R]; 2],
         part: &Range<usize>,
         threads: Option<&dyn Threads>,
         arch: Arch,
     ) -> bool {
+        let mut end = s.len();
+        while end >= DIVIDED {
+            let block = block_before(e, end);
+            if block.len() >= DIVIDED {
+                break;
+            }
+            end = block.start;
+        }
+        if end < DIVIDED {
+            return false;
+        }
         let Self { copy: [d, sums], merge } = self;
+        let power = power_near_reciprocal(largest(s, e));
+        scale(s, e, power);
         d.copy_from_slice(s);
         let threads = threads.unwrap_or(&Serial);
         let both = [&mut *x, &mut *y];
-        if bidiagonal_svd::decompose(s, e, both, part.clone(), merge, threads, arch) {
+        let found = bidiagonal_svd::decompose(s, e, both, part.clone(), merge, threads, arch) && {
             let [x, y] = [x, y].map(|x| &x[part.start * d.len()..part.end * d.len()]);
-            if is_svd((d, e), &s[part.clone()], x, y, sums) {
-                return true;
-            }
+            is_svd((d, e), &s[part.clone()], x, y, sums)
+        };
+        if !found {
+            s.copy_from_slice(d);
         }
-        s.copy_from_slice(d);
-        false
+        scale(s, e, R::ONE / power);
+        found
     }
 }
 
