@@ -23,6 +23,8 @@ const ROUNDINGS: f64 = 8.0;
 /// Roundings of itself, per row, that a step with shift may cost the smallest value: where its condition is above, steps
 /// go without. LAPACK's xBDSQR takes 10 in f32.
 const SPREAD_ROUNDINGS: f64 = 10.0;
+/// How much larger than a value the parts of its Rayleigh quotient may be together where values are spread.
+const CANCELLED: f64 = 4.0;
 
 /// Diagonalises B, with diagonal `d` and `e` above it: `d` becomes the singular values, descending.
 ///
@@ -79,6 +81,32 @@ impl<R: Real> WithSimd for BidiagonalQr<'_, R> {
         }
         sort(d, vectors);
         Ok(())
+    }
+}
+
+/// s ← s + xᵀB·y − s·(xᵀx + yᵀy)/2, the Rayleigh quotient, for each singular value of B = X·diag(s)·Yᵀ: each step left a
+/// rounding of the norm in s, but no more than that, squared over the distance to the next one, is left by what is
+/// wrong with the vectors. Values of f32 against those of f64, n = 32, largest error over ε·‖A‖: 11.6 without.
+///
+/// Not where values are spread and the quotient's parts cancel: steps found those to a few roundings of themselves.
+pub(crate) fn refine<R: Real>((d, e): (&[R], &[R]), s: &mut [R], x: &[R], y: &[R]) {
+    let n = d.len();
+    let spread = is_spread(d, e);
+    let (zero, half) = (R::ZERO, R::from_f64(0.5));
+    let mut previous = R::MAX;
+    for ((s, x), y) in s.iter_mut().zip(x.chunks_exact(n)).zip(y.chunks_exact(n)) {
+        let (mut sum, mut size, half) = (zero, zero, half * *s);
+        for (i, ((&d, &x), &own)) in d.iter().zip(x).zip(y).enumerate() {
+            let (this, next) = (d * own, if i + 1 < n { e[i] * y[i + 1] } else { zero });
+            sum += x * ((this + next) - half * x) - half * own * own;
+            size += x.abs() * (this.abs() + next.abs());
+        }
+        if !spread || size <= R::from_f64(CANCELLED) * *s {
+            *s += sum;
+        }
+        // Rounding may turn the order of equal ones.
+        *s = if *s > previous { previous } else { *s };
+        previous = *s;
     }
 }
 

@@ -18,9 +18,7 @@ use crate::householder::{BlockScratch, Factor};
 use crate::implicit_ql::{self, ImplicitQl, STEPS};
 use crate::lanes::{self, Order, for_each_group};
 use crate::merge::{self, SHARED_ORDER};
-use crate::normal_range::{
-    largest_part, power_near_reciprocal, power_of_block, power_to_normal,
-};
+use crate::normal_range::{largest_part, power_near_reciprocal, power_of_block, power_to_normal};
 use crate::root_free_ql;
 use crate::rotations::{Rotation, set_identity};
 use crate::row_major;
@@ -601,8 +599,7 @@ fn block_vectors<R: Real + Scalar>(
     let n = d.len();
     let divide = divide.filter(|_| n >= DIVIDED);
     let size = largest(d, e);
-    let power =
-        if divide.is_some() { power_near_reciprocal(size) } else { power_of_block(size) };
+    let power = if divide.is_some() { power_near_reciprocal(size) } else { power_of_block(size) };
     scale(d, e, power);
     let divided = divide.is_some_and(|divide| {
         let (copy, sums) = t[..3 * n].split_at_mut(2 * n);

@@ -9,7 +9,7 @@ use faer::{MatMut, MatRef};
 use lapax_core::{Real, Scalar as _, Serial};
 
 use crate::arch::Arch;
-use crate::bidiagonal_qr::{BidiagonalQr, Pair, STEPS, block_before};
+use crate::bidiagonal_qr::{BidiagonalQr, Pair, STEPS, block_before, refine};
 use crate::bidiagonal_svd;
 use crate::bidiagonalize::{self, Bidiagonal, bidiagonalize};
 use crate::householder::{BlockScratch, Factor};
@@ -22,8 +22,8 @@ use crate::svd::Method;
 use crate::tiled_bidiagonal::{self, bidiagonalize_tiled};
 use crate::tiled_qr::{factor_tiled, multiply_strips, wide_strips};
 use crate::transposition::transposed;
-use crate::tridiagonal_blocks::{largest, scale};
 use crate::trial::is_svd;
+use crate::tridiagonal_blocks::{largest, scale};
 use crate::two_stage::{self, SINGULAR_VALUES_ORDER};
 use crate::{Scalar, Side, SingularVectors, Threads};
 
@@ -91,6 +91,8 @@ struct SquareScratch<T: Scalar> {
     tau_p: Vec<T>,
     reduction: Reduction<T>,
     rotations: Vec<Pair<T::Real>>,
+    /// A copy of the bidiagonal matrix, where vectors are wanted.
+    copy: [Vec<T::Real>; 2],
     /// Steps per singular value after which an iteration is given up.
     steps: usize,
     /// For the singular values alone, by transforms that do without rotations.
@@ -144,6 +146,11 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
                 Reduction::Columns { scratch, right: zeros(n * n) }
             },
             rotations: vec![Pair::none(); n],
+            copy: if vectors {
+                [vec![zero; n], vec![zero; n.saturating_sub(1)]]
+            } else {
+                [vec![], vec![]]
+            },
             steps: STEPS,
             values: (!vectors).then(|| vec![0.0; scratch_of_one(n)]),
             divide: divide.then(|| DivideScratch {
@@ -237,7 +244,8 @@ impl<T: Scalar<Real: Scalar>> SquareScratch<T> {
         arch: Arch,
     ) -> Result<(), usize> {
         let n = s.len();
-        let Self { e, tau_q, tau_p, reduction, rotations, values, .. } = self;
+        let Self { e, tau_q, tau_p, reduction, rotations, values, copy: [d_copy, e_copy], .. } =
+            self;
         let steps = self.steps;
         match reduction {
             Reduction::Columns { scratch, right } => {
@@ -268,8 +276,12 @@ impl<T: Scalar<Real: Scalar>> SquareScratch<T> {
         }
         set_identity(x, n);
         set_identity(y, n);
-        let vectors = Some((x, y));
-        arch.dispatch(BidiagonalQr { d: s, e, vectors, rotations, steps })
+        d_copy.copy_from_slice(s);
+        e_copy.copy_from_slice(e);
+        let vectors = Some((&mut *x, &mut *y));
+        arch.dispatch(BidiagonalQr { d: &mut *s, e, vectors, rotations, steps })?;
+        refine((d_copy, e_copy), s, x, y);
+        Ok(())
     }
 
     /// U ← Q·U and Vᴴ ← Vᴴ·Pᴴ, after [`Self::decompose`] of `a`.

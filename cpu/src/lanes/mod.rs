@@ -24,6 +24,7 @@ pub(crate) mod lu_solve;
 pub(crate) mod perturbed;
 pub(crate) mod qr;
 mod reflector;
+mod root_free_ql;
 mod rotations;
 #[cfg(feature = "testing")]
 pub(crate) mod row_tests;

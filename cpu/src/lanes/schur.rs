@@ -92,7 +92,7 @@ where
         }
         let scaling = extent.scaling(simd);
         aside = aside.or(scaling.failed);
-        scaling.apply(simd, tile);
+        let _ = scaling.apply(simd, tile);
         let vectors = self.vectors.then_some(&mut *z);
         let failed = form::<S, D::Lane<S>>(simd, tile, n, vectors, tau.registers::<S>(), true);
         let aside = flags(simd, aside.or(failed));

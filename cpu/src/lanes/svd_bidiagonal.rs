@@ -7,7 +7,7 @@ use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::bidiagonal::{Bidiagonal, bidiagonalize};
-use super::bidiagonal_qr::{BidiagonalQr, rotations_scratch};
+use super::bidiagonal_qr::{BidiagonalQr, bounds, rotations_scratch};
 use super::dqds::{Dqds, ROW};
 use super::qr;
 use super::reflector::reflect_columns;
@@ -26,6 +26,11 @@ pub(super) fn real_scratch(k: usize, vectors: bool) -> usize {
 /// few of the squares are below the least normal number.
 fn before_squares<R: LaneReal>() -> R {
     R::SMALL / R::ROOT_SAFE_MIN * R::from_f64(1.0 / 4096.0)
+}
+
+/// Below, what is negligible beside the square of a value would be below the least normal number.
+fn least_before_squares<R: LaneReal>() -> R {
+    R::ROOT_SAFE_MIN / R::EPSILON / before_squares::<R>()
 }
 
 /// Numbers of scratch for [`values_of_one`].
@@ -93,12 +98,14 @@ pub(super) fn bidiagonal_values<S: Simd, X: Lane<S>>(
     let (e, rest) = tiles.real.split_at_mut(k);
     let (next, shifts) = rest.split_at_mut(ROW * k);
     let q = &mut tiles.s[..k];
+    let least = Vector::splat(simd, least_before_squares());
+    let lost = bounds::<S, X::Real>(simd, q, e).smallest_some.less(least);
     let up = Vector::<S, X::Real>::splat(simd, before_squares());
     for x in q.iter_mut().chain(&mut *e) {
         let scaled = Vector::from_reg(simd, *x) * up;
         *x = (scaled * scaled).reg();
     }
-    let failed = Dqds::<S, X::Real> { q, e, next, shifts }.values(simd);
+    let failed = Dqds::<S, X::Real> { q, e, next, shifts }.values(simd).or(lost);
     for i in 0..k {
         let mut largest = Vector::<S, X::Real>::from_reg(simd, tiles.s[i]);
         for j in i + 1..k {
