@@ -297,6 +297,7 @@ impl<S: Simd, R: LaneReal> BidiagonalQr<'_, S, R> {
         let Block { first, end, shift } = block;
         let (mut f, mut g) = (zero, zero);
         let mut unshifted = zero.less(zero);
+        let (mut c_last, mut s_last) = (one, zero);
         let mut d = Vector::from_reg(simd, self.d[rows.start]);
         let mut e = Vector::from_reg(simd, self.e[rows.start]);
         let mut at = splat(row(rows.start));
@@ -314,14 +315,15 @@ impl<S: Simd, R: LaneReal> BidiagonalQr<'_, S, R> {
                 g = Vector::choose(begin, e, g);
                 unshifted = begin.and(some.not()).or(unshifted.and(begin.not()));
             }
-            // Without a shift f and g are d and e times one number, which is zero behind a zero of B.
+            // Without a shift f and g are d and e times one number, the tangent of the last rotation, which is zero
+            // behind a zero of B, and may be small.
             let lost = unshifted.and((f * f).add_mul(g, g).less(splat(R::LOW)));
             let (from_f, from_g) = (Vector::choose(lost, d, f), Vector::choose(lost, e, g));
             let (c, s, r) = rotation(simd, from_f, from_g, inside);
             if i > 0 {
                 let kept = Vector::from_reg(simd, self.e[i - 1]);
                 let inner = inside.and(begin.not());
-                let r = Vector::choose(lost, f, r);
+                let r = if lost.any() { Vector::choose(lost, r * (s_last / c_last), r) } else { r };
                 self.e[i - 1] = Vector::choose(inner, r, kept).reg();
             }
             let below = Vector::from_reg(simd, self.d[i + 1]);
@@ -330,6 +332,7 @@ impl<S: Simd, R: LaneReal> BidiagonalQr<'_, S, R> {
             let rest = Vector::choose(unshifted, zero, (c * e).sub_mul(s, d));
             let (g_left, next) = (s * below, c * below);
             let (c_left, s_left, r) = rotation(simd, f_left, g_left, inside);
+            (c_last, s_last) = (c_left, s_left);
             self.d[i] = Vector::choose(inside, r, d).reg();
             f = (c_left * rest).add_mul(s_left, next);
             let next = (c_left * next).sub_mul(s_left, rest);
