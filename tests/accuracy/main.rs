@@ -12,6 +12,7 @@ mod cholesky;
 mod cholesky_update;
 mod eig;
 mod eigh;
+mod forward;
 mod hessenberg;
 mod kinds;
 mod lu;

@@ -17,7 +17,7 @@ const STEPS: usize = 30;
 /// as for single matrices.
 const ROUNDINGS: f64 = 8.0;
 /// Roundings of itself, per row, that a step with shift may cost the smallest value, as for single matrices.
-const SPREAD_ROUNDINGS: f64 = 10.0;
+pub(super) const SPREAD_ROUNDINGS: f64 = 10.0;
 /// How much larger than a value the sum of the parts of its Rayleigh quotient may be where values are spread.
 const CANCELLED: f64 = 4.0;
 /// Steps whose rotations are applied together, so that those rows stay in the nearest cache.
@@ -441,7 +441,7 @@ pub(super) fn bounds<S: Simd, R: LaneReal>(
 
 /// Demmel and Kahan's bound for one row more.
 #[inline(always)]
-fn next_bound<S: Simd, R: LaneReal>(
+pub(super) fn next_bound<S: Simd, R: LaneReal>(
     simd: S,
     mu: Vector<S, R>,
     e: Vector<S, R>,

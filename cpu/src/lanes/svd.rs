@@ -11,13 +11,14 @@ use lapax_core::{Items, ItemsMut, Real as _, Scalar as _};
 use lapax_cpu_macros::apart;
 use pulp::Simd;
 
+use super::bidiagonal_qr::{SPREAD_ROUNDINGS, next_bound};
 use super::jacobi::Columns;
 use super::qr;
 use super::reflector::{reflect_columns, reflector};
 use super::scaling::Extent;
 use super::svd_bidiagonal::{bidiagonal_values, bidiagonal_vectors, real_scratch};
 use super::tile::{pack, unpack};
-use super::{Kernel, Lane, Mask, Order, Reg, Shape, Tile, Vector, flags};
+use super::{Kernel, Lane, Mask, Order, Reg, Shape, Tile, Vector, flags, row};
 use crate::{Scalar, SingularVectors};
 
 /// The order up to which Jacobi rotations find the values alone sooner: measured on AVX-512, for
@@ -281,9 +282,14 @@ fn jacobi<S: Simd, X: Lane<S>>(
         identity::<S, X>(simd, tiles.v, k);
     }
     let v = vectors.then_some(&mut tiles.v[..]);
-    let (x, norms) = (&mut *tiles.x, &mut *tiles.s);
     let tolerance = (0..2 * k).fold(X::Real::ZERO, |sum, _| sum + X::Real::EPSILON);
-    let lost = none.less(none);
+    let lost = spread_beside_zeros::<S, X>(simd, tiles.x, k);
+    // Of two values the smaller one by the determinant, which keeps its digits where the columns are almost parallel.
+    let determinant = (k == 2).then(|| {
+        let diagonal = [0, 3].map(|p| X::load(simd, tiles.x, p).norm_squared().sqrt());
+        diagonal[0] / up * diagonal[1]
+    });
+    let (x, norms) = (&mut *tiles.x, &mut *tiles.s);
     let mut columns = Columns::<S, X> { x, rows: k, n: k, v, norms, tolerance, lost };
     let failed = columns.orthogonalize(simd);
     if vectors {
@@ -298,7 +304,53 @@ fn jacobi<S: Simd, X: Lane<S>>(
         previous = s;
         tiles.s[i] = (s / up / powers).reg();
     }
+    if let Some(determinant) = determinant {
+        let largest = Vector::from_reg(simd, tiles.s[0]);
+        let scaled = largest * powers * up;
+        let s = determinant / Vector::choose(none.less(scaled), scaled, up) / powers;
+        tiles.s[1] = Vector::choose(largest.less(s), largest, s).reg();
+    }
     failed
+}
+
+/// The lanes in which R is bidiagonal, and its singular values, which bidiagonal matrices determine to all their digits,
+/// are too far apart for rotations of its columns, unless it is diagonal. The tile holds Rᴴ.
+#[inline(always)]
+fn spread_beside_zeros<S: Simd, X: Lane<S>>(
+    simd: S,
+    x: &[Reg<S, X>],
+    k: usize,
+) -> Mask<S, X::Real> {
+    let zero = Vector::<S, X::Real>::splat(simd, X::Real::ZERO);
+    let (mut beyond, mut beside) = (zero, zero);
+    for (j, i) in (0..k).flat_map(|j| (j + 1..k).map(move |i| (j, i))) {
+        let element = X::load(simd, x, j * k + i);
+        let size = element.re().abs() + element.im().abs();
+        if i == j + 1 {
+            beside = size.max(beside);
+        } else {
+            beyond = size.max(beyond);
+        }
+    }
+    let bidiagonal = beyond.equal(zero).and(zero.less(beside));
+    if k < 3 || !bidiagonal.any() {
+        return zero.less(zero);
+    }
+    // Demmel and Kahan's bound, as in [`super::bidiagonal_qr`].
+    let size = |p: usize| {
+        let element = X::load(simd, x, p);
+        element.re().abs() + element.im().abs()
+    };
+    let mut mu = size(0);
+    let (mut smallest, mut largest) = (mu, beside.max(mu));
+    for j in 1..k {
+        let (d, e) = (size(j * (k + 1)), size((j - 1) * (k + 1) + 1));
+        mu = next_bound(simd, mu, e, d);
+        smallest = Vector::choose(mu.less(smallest), mu, smallest);
+        largest = d.max(largest);
+    }
+    let condition = row::<X::Real>(k) * X::Real::from_f64(SPREAD_ROUNDINGS);
+    bidiagonal.and((Vector::splat(simd, condition) * smallest).less_or_equal(largest))
 }
 
 #[inline(always)]
