@@ -2,12 +2,13 @@
 //! matrices in f64, and small singular values and eigenvalues beside what they are to their last digit.
 
 use lapax_core::{Real as _, Scalar};
-use lapax_cpu::cholesky::cholesky;
-use lapax_cpu::svd::{Svd, gesdd, gesvd};
-use lapax_cpu::{InOut, Serial, SingularVectors, Uplo, Vectors, eigh, solve};
+use lapax_cpu::svd::Svd;
+use lapax_cpu::{InOut, Serial, SingularVectors, Uplo, Vectors, cholesky, solve};
 use num_complex::Complex;
 
+use crate::backend::{BACKENDS, Backend, call};
 use crate::for_each_scalar;
+use crate::ratios::{Ratios, compare};
 use crate::sample::{Random, Sample, times_power};
 
 for_each_scalar!(
@@ -40,17 +41,17 @@ type Real<T> = <T as Scalar>::Real;
 
 #[test]
 fn values_factors_and_solutions_of_f32() {
-    forward::<f32, f64>();
+    compare::<f32>("forward errors", forward::<f32, f64>);
 }
 
 #[test]
 fn values_factors_and_solutions_of_c64() {
-    forward::<Complex<f32>, Complex<f64>>();
+    compare::<Complex<f32>>("forward errors", forward::<Complex<f32>, Complex<f64>>);
 }
 
-/// Largest errors over ε times the largest number of what was computed, for matrices of small condition. LAPACK's,
-/// by way of OpenBLAS, are up to 9 for values, 2 for factors and 10 for solutions.
-fn forward<T: Sample<Wide = W>, W: Sample<Wide = W> + Scalar<Real = f64>>() {
+/// Largest errors over ε times the largest number of what was computed, for random matrices and definite ones of small
+/// condition: the limits are the same for all orders.
+fn forward<T: Sample<Wide = W>, W: Sample<Wide = W> + Scalar<Real = f64>>(ratios: &mut Ratios) {
     const VALUES: f64 = 16.0;
     const FACTORS: f64 = 3.0;
     const SOLUTIONS: f64 = 30.0;
@@ -62,8 +63,9 @@ fn forward<T: Sample<Wide = W>, W: Sample<Wide = W> + Scalar<Real = f64>>() {
             (0..count).map(|_| T::narrow(number(&mut random), 0)).collect()
         };
         let a = numbers(batch * n * n);
+        let half = Real::<T>::from_f64(0.5);
         let hermitian: Vec<T> =
-            per_matrix(n, &a, |a, i, j| (a[i + j * n] + a[j + i * n].conj()).scale(half::<T>()));
+            per_matrix(n, &a, |a, i, j| (a[i + j * n] + a[j + i * n].conj()).scale(half));
         let definite: Vec<T> = per_matrix(n, &a, |a, i, j| {
             let product = (0..n)
                 .fold(W::ZERO, |sum, k| sum + a[i + k * n].widen(0) * a[j + k * n].widen(0).conj());
@@ -71,46 +73,73 @@ fn forward<T: Sample<Wide = W>, W: Sample<Wide = W> + Scalar<Real = f64>>() {
             T::narrow(product.scale(1.0 / n as f64) + one, 0)
         });
         let b = numbers(batch * n);
-        let check = |what: &str, limit: f64, found: &[T], exact: &[W]| {
-            let errors = errors(batch, found, exact);
-            let worst = errors.iter().fold(0.0, |worst, &e| if e <= worst { worst } else { e });
-            println!("{batch} of {n}: {what} {worst:.2}");
-            assert!(worst < limit, "{what} of {batch} matrices of order {n}, {}: {worst}", T::NAME);
+        let mut add = |backend,
+                       [small, middle, large]: [&'static str; 3],
+                       limit,
+                       found: &[T],
+                       exact: &[W]| {
+            let formula = if n <= 32 {
+                small
+            } else if n <= 128 {
+                middle
+            } else {
+                large
+            };
+            for error in errors(batch, found, exact) {
+                let case = || format!("{batch} of order {n}");
+                let within = error < limit || backend != Backend::Native;
+                assert!(within, "{formula}, {}: {error} of {}", T::NAME, case());
+                ratios.add(backend, formula, error, case);
+            }
         };
-        let w = eigenvalues::<W>(Vectors::Wanted, batch, n, &wide(&hermitian));
-        for job in [Vectors::None, Vectors::Wanted] {
-            let found = eigenvalues::<T>(job, batch, n, &hermitian);
-            check(&format!("eigenvalues, {job:?}"), VALUES, &as_scalars(&found), &as_scalars(&w));
+        for &backend in BACKENDS {
+            let w = eigenvalues::<W>(Backend::Native, Vectors::Wanted, batch, n, &wide(&hermitian));
+            let values = |job| eigenvalues::<T>(backend, job, batch, n, &hermitian);
+            let (alone, both) = (values(Vectors::None), values(Vectors::Wanted));
+            let w = as_scalars(&w);
+            add(backend, EIGENVALUES, VALUES, &as_scalars(&alone), &w);
+            add(backend, EIGENVALUES_WITH_VECTORS, VALUES, &as_scalars(&both), &w);
+            let (none, all) = (SingularVectors::None, SingularVectors::All);
+            let s = singular_values::<W>(Backend::Native, all, false, batch, n, &wide(&a));
+            let values = |job, qr| singular_values::<T>(backend, job, qr, batch, n, &a);
+            let (alone, both, by_qr) = (values(none, false), values(all, false), values(all, true));
+            let s = as_scalars(&s);
+            add(backend, SINGULAR_VALUES, VALUES, &as_scalars(&alone), &s);
+            add(backend, SINGULAR_VALUES_WITH_VECTORS, VALUES, &as_scalars(&both), &s);
+            add(backend, SINGULAR_VALUES_BY_QR, VALUES, &as_scalars(&by_qr), &s);
+            let l = by_columns::<W>(Backend::Native, batch, n, &wide(&definite));
+            add(backend, FACTORS_OF_A, FACTORS, &by_columns(backend, batch, n, &definite), &l);
+            if backend == Backend::Native {
+                add(backend, FACTORS_OF_A, FACTORS, &by_rows(batch, n, &definite), &l);
+                let x = solution(batch, n, &wide(&definite), &wide(&b));
+                add(backend, SOLUTIONS_OF_AX_B, SOLUTIONS, &solution(batch, n, &definite, &b), &x);
+            }
         }
-        let s = singular_values::<W>(SingularVectors::All, false, batch, n, &wide(&a));
-        for (job, qr) in [
-            (SingularVectors::None, false),
-            (SingularVectors::All, false),
-            (SingularVectors::All, true),
-        ] {
-            let found = singular_values::<T>(job, qr, batch, n, &a);
-            let what = format!("singular values, {job:?}, by QR {qr}");
-            check(&what, VALUES, &as_scalars(&found), &as_scalars(&s));
-        }
-        check(
-            "Cholesky factors",
-            FACTORS,
-            &factor(batch, n, &definite),
-            &factor(batch, n, &wide(&definite)),
-        );
-        let found = solution(batch, n, &definite, &b);
-        check("solutions", SOLUTIONS, &found, &solution(batch, n, &wide(&definite), &wide(&b)));
     }
 }
+
+/// What errors are of, for orders up to 32, up to 128, and above.
+macro_rules! by_order {
+    ($what:literal) => {
+        [
+            concat!($what, ", n up to 32"),
+            concat!($what, ", n from 48 to 128"),
+            concat!($what, ", n = 300 and 400"),
+        ]
+    };
+}
+const EIGENVALUES: [&str; 3] = by_order!("eigenvalues alone");
+const EIGENVALUES_WITH_VECTORS: [&str; 3] = by_order!("eigenvalues with vectors");
+const SINGULAR_VALUES: [&str; 3] = by_order!("singular values alone");
+const SINGULAR_VALUES_WITH_VECTORS: [&str; 3] = by_order!("singular values with vectors");
+const SINGULAR_VALUES_BY_QR: [&str; 3] = by_order!("singular values with vectors, gesvd");
+const FACTORS_OF_A: [&str; 3] = by_order!("L of A = L·Lᴴ");
+const SOLUTIONS_OF_AX_B: [&str; 3] = by_order!("x of A·x = b");
 
 /// The elements of each matrix of a batch of order n, of the matrix of another one.
 fn per_matrix<T: Copy>(n: usize, a: &[T], element: impl Fn(&[T], usize, usize) -> T) -> Vec<T> {
     let of_one = |a: &[T]| (0..n * n).map(|k| element(a, k % n, k / n)).collect::<Vec<T>>();
     a.chunks_exact(n * n).flat_map(of_one).collect()
-}
-
-fn half<T: Sample>() -> Real<T> {
-    Real::<T>::from_f64(0.5)
 }
 
 fn wide<T: Sample>(a: &[T]) -> Vec<T::Wide> {
@@ -138,16 +167,24 @@ fn errors<T: Sample>(batch: usize, found: &[T], exact: &[T::Wide]) -> Vec<f64> {
         .collect()
 }
 
-fn eigenvalues<T: Sample>(job: Vectors, batch: usize, n: usize, a: &[T]) -> Vec<Real<T>> {
+fn eigenvalues<T: Sample>(
+    backend: Backend,
+    job: Vectors,
+    batch: usize,
+    n: usize,
+    a: &[T],
+) -> Vec<Real<T>> {
     let mut v = a.to_vec();
     let (mut w, mut info) = (vec![T::nan().re(); batch * n], vec![-7; batch]);
     let a = InOut { src: None, dst: &mut v };
-    eigh::syevd(job, Uplo::Lower, batch, n, a, &mut w, &mut info, &Serial).unwrap();
+    let (values, infos) = (&mut w[..], &mut info[..]);
+    call!(backend, eigh::syevd(job, Uplo::Lower, batch, n, a, values, infos, &Serial)).unwrap();
     assert!(info.iter().all(|&info| info == 0));
     w
 }
 
 fn singular_values<T: Sample>(
+    backend: Backend,
     job: SingularVectors,
     qr: bool,
     batch: usize,
@@ -161,24 +198,29 @@ fn singular_values<T: Sample>(
     let a = InOut { src: None, dst: &mut a };
     let results = Svd { s: &mut s, u: &mut u, vt: &mut vt, info: &mut info };
     if qr {
-        gesvd(job, batch, n, n, a, results, &Serial).unwrap();
+        call!(backend, svd::gesvd(job, batch, n, n, a, results, &Serial)).unwrap();
     } else {
-        gesdd(job, batch, n, n, a, results, &Serial).unwrap();
+        call!(backend, svd::gesdd(job, batch, n, n, a, results, &Serial)).unwrap();
     }
     assert!(info.iter().all(|&info| info == 0));
     s
 }
 
-/// L, by rows.
-fn factor<T: Sample>(batch: usize, n: usize, a: &[T]) -> Vec<T> {
-    let a = per_matrix(n, a, |a, i, j| a[j + i * n]);
-    let mut l = a.clone();
-    cholesky(false, batch, n, InOut { src: None, dst: &mut l }, &Serial).unwrap();
-    let mut by_columns = a;
-    for (l, columns) in l.chunks_exact(n * n).zip(by_columns.chunks_exact_mut(n * n)) {
-        (0..n * n).for_each(|k| columns[k] = l[k]);
-    }
-    by_columns
+/// L, whose matrix lies by columns; zeros above it.
+fn by_columns<T: Sample>(backend: Backend, batch: usize, n: usize, a: &[T]) -> Vec<T> {
+    let (mut l, mut info) = (a.to_vec(), vec![-7; batch]);
+    let a = InOut { src: None, dst: &mut l };
+    call!(backend, cholesky::potrf(Uplo::Lower, batch, n, a, &mut info, &Serial)).unwrap();
+    assert!(info.iter().all(|&info| info == 0));
+    per_matrix(n, &l, |l, i, j| if i < j { T::ZERO } else { l[i + j * n] })
+}
+
+/// The same by rows, and then put by columns.
+fn by_rows<T: Sample>(batch: usize, n: usize, a: &[T]) -> Vec<T> {
+    let transposed = |a: &[T]| per_matrix(n, a, |a, i, j| a[j + i * n]);
+    let mut l = transposed(a);
+    cholesky::cholesky(false, batch, n, InOut { src: None, dst: &mut l }, &Serial).unwrap();
+    transposed(&l)
 }
 
 fn solution<T: Sample>(batch: usize, n: usize, a: &[T], b: &[T]) -> Vec<T> {
@@ -232,11 +274,14 @@ fn assert_values<T: Sample>(batch: usize, n: usize, a: &[T], values: &[Vec<f64>]
     };
     for job in [SingularVectors::None, SingularVectors::Thin] {
         for qr in [false, true] {
-            relative(&singular_values(job, qr, batch, n, a), &format!("{job:?}, QR {qr}"));
+            relative(
+                &singular_values(Backend::Native, job, qr, batch, n, a),
+                &format!("{job:?}, QR {qr}"),
+            );
         }
     }
     for job in [Vectors::None, Vectors::Wanted] {
-        relative(&eigenvalues(job, batch, n, a), &format!("eigenvalues, {job:?}"));
+        relative(&eigenvalues(Backend::Native, job, batch, n, a), &format!("eigenvalues, {job:?}"));
     }
 }
 
@@ -316,7 +361,7 @@ fn bidiagonal_matrices_keep_their_determinant<T: Sample>() {
                     (x, 0)
                 };
                 let a = matrices::<T>(batch, n, element);
-                let s = singular_values(job, qr, batch, n, &a);
+                let s = singular_values(Backend::Native, job, qr, batch, n, &a);
                 for (b, s) in s.chunks_exact(n).enumerate() {
                     // The quotient of both products, a factor at a time: exponents are added.
                     let exact = (0..n).map(|i| a[b * n * n + i * (n + 1)].re().to_f64().log2());
