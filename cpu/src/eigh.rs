@@ -537,7 +537,7 @@ fn block_values<R: Real>(
         let e = e.to_f64() * power;
         *square = e * e;
     }
-    if root_free_ql::eigenvalues(values, &mut squares[..e.len()], steps) {
+    if root_free_ql::eigenvalues(values, &mut squares[..e.len()], steps, R::EPSILON.to_f64()) {
         d.iter_mut().zip(values).for_each(|(d, value)| *d = R::from_f64(*value / power));
         return Ok(());
     }

@@ -20,8 +20,14 @@ const FOUR: usize = 12;
 const PATIENCE: usize = 3;
 
 /// Replaces the diagonal `d` of T by its eigenvalues, ascending; the squares of what is beside it are lost.
-/// False where some did not converge within `steps` per eigenvalue. T should be of order 1.
-pub(crate) fn eigenvalues<R: Real>(d: &mut [R], squares: &mut [R], steps: usize) -> bool {
+/// False where some did not converge within `steps` per eigenvalue. T should be of order 1. What is below `rounding`
+/// beside the geometric mean of its neighbours is dropped.
+pub(crate) fn eigenvalues<R: Real>(
+    d: &mut [R],
+    squares: &mut [R],
+    steps: usize,
+    rounding: R,
+) -> bool {
     let n = d.len();
     let mut steps = steps * n;
     let mut first = 0;
@@ -29,7 +35,7 @@ pub(crate) fn eigenvalues<R: Real>(d: &mut [R], squares: &mut [R], steps: usize)
     let (mut rows, mut turned) = (n..n, false);
     let mut tried = 0;
     while first + 1 < n {
-        let last = (first..n - 1).find(|&k| negligible(d, squares, k)).unwrap_or(n - 1);
+        let last = (first..n - 1).find(|&k| negligible(d, squares, k, rounding)).unwrap_or(n - 1);
         if last == first {
             first += 1;
             continue;
@@ -66,10 +72,10 @@ pub(crate) fn eigenvalues<R: Real>(d: &mut [R], squares: &mut [R], steps: usize)
     finite
 }
 
-/// Whether a square is below ε²·|d(k)·d(k + 1)|, or below what matters to a T of order 1.
+/// Whether a square is below rounding²·|d(k)·d(k + 1)|, or below what matters to a T of order 1.
 #[inline(always)]
-fn negligible<R: Real>(d: &[R], squares: &[R], k: usize) -> bool {
-    squares[k] <= (R::EPSILON * d[k].abs()) * (R::EPSILON * d[k + 1].abs()) + R::SAFE_MIN
+fn negligible<R: Real>(d: &[R], squares: &[R], k: usize, rounding: R) -> bool {
+    squares[k] <= (rounding * d[k].abs()) * (rounding * d[k + 1].abs()) + R::SAFE_MIN
 }
 
 /// The eigenvalues of two rows.
@@ -118,7 +124,7 @@ fn four_shifts<R: Real>(d: &[R], squares: &[R]) -> Option<[R; 4]> {
     shifts.copy_from_slice(&d[..4]);
     beside.copy_from_slice(&squares[..3]);
     let distance = |x: &R| (*x - d[0]).abs();
-    let found = eigenvalues(&mut shifts, &mut beside, STEPS);
+    let found = eigenvalues(&mut shifts, &mut beside, STEPS, R::EPSILON);
     shifts
         .sort_unstable_by(|x, y| distance(x).partial_cmp(&distance(y)).unwrap_or(Ordering::Equal));
     found.then_some(shifts)
@@ -177,8 +183,14 @@ impl<R: Real> Sweep<R> {
         let (reciprocal, inverse) = (R::ONE / r, r / p);
         (self.c, self.s) = (p * reciprocal, square * reciprocal);
         self.gamma = if r > R::SAFE_MIN.sqrt() {
-            // What is below, without waiting for the quotients.
-            (p * (alpha - shift) - square * gamma) * reciprocal
+            // What is below, by the smaller of s and c, which are rounded by themselves, and without waiting for the
+            // quotients.
+            let sum = (alpha - shift) + gamma;
+            if p > square {
+                (alpha - shift) - (square * sum) * reciprocal
+            } else {
+                (p * sum) * reciprocal - gamma
+            }
         } else if r >= R::SAFE_MIN {
             self.c * (alpha - shift) - self.s * gamma
         } else {
@@ -223,7 +235,7 @@ pub(crate) mod tests {
         let (mut d, mut e) = (convert(d), convert(&e[1..]));
         let mut values = d.clone();
         let mut squares: Vec<R> = e.iter().map(|&e| e * e).collect();
-        assert!(eigenvalues(&mut values, &mut squares, STEPS), "n = {n}: {d:?} {e:?}");
+        assert!(eigenvalues(&mut values, &mut squares, STEPS, R::EPSILON), "n = {n}: {d:?} {e:?}");
         let rotations = &mut vec![Rotation { c: R::ONE, s: R::ZERO }; n];
         let (d, e) = (&mut d[..], &mut e[..]);
         let ql = ImplicitQl { d: &mut *d, e, z: None, rotations, steps: STEPS };
@@ -289,7 +301,7 @@ pub(crate) mod tests {
     }
 
     fn what_does_not_converge_is_reported() {
-        assert!(!eigenvalues(&mut [0.0, 0.0], &mut [f64::NAN], STEPS));
-        assert!(!eigenvalues(&mut [0.0, 1.0, 0.0], &mut [1.0, 1.0], 0));
+        assert!(!eigenvalues(&mut [0.0, 0.0], &mut [f64::NAN], STEPS, 1e-16));
+        assert!(!eigenvalues(&mut [0.0, 1.0, 0.0], &mut [1.0, 1.0], 0, 1e-16));
     }
 }
