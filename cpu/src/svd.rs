@@ -352,9 +352,14 @@ impl Call {
         };
         let power = power_to_normal(largest);
         let vectors = job != SingularVectors::None;
+        // End for end it is upper bidiagonal, and reflectors have nothing to do.
+        let turned = m == n && is_lower_bidiagonal(a, n);
+        if turned {
+            a.reverse();
+        }
         let outcome = if m >= n {
             a.iter_mut().for_each(|x| *x = x.scale(power));
-            let factors = Factors { u, vt, by_columns: true };
+            let factors = Factors { u: &mut *u, vt: &mut *vt, by_columns: true };
             scratch.decompose(a, s, vectors.then_some(factors), threads, arch)
         } else {
             for (j, row) in transposed.chunks_exact_mut(n).enumerate() {
@@ -365,8 +370,24 @@ impl Call {
             let turned = Factors { u: vt, vt: u, by_columns: false };
             scratch.decompose(transposed, s, vectors.then_some(turned), threads, arch)
         };
+        if turned && vectors {
+            // J·A·J = U·S·Vᴴ is A = (J·U)·S·(Vᴴ·J).
+            u.chunks_exact_mut(n).for_each(<[T]>::reverse);
+            vt.reverse();
+            vt.chunks_exact_mut(n).for_each(<[T]>::reverse);
+        }
         s.iter_mut().for_each(|s| *s = *s / power);
         // No more elements than k − 1, which is an i32.
         outcome.map_or_else(|count| i32::try_from(count).unwrap_or(i32::MAX), |()| 0)
     }
+}
+
+/// Whether all that is not zero in a matrix of order n, by columns, is on the diagonal and below it, where some is.
+pub(crate) fn is_lower_bidiagonal<T: Scalar>(a: &[T], n: usize) -> bool {
+    let zero = |x: &T| *x == T::ZERO;
+    let mut columns = a.chunks_exact(n.max(1)).enumerate();
+    let zero_elsewhere = |(j, column): (usize, &[T])| {
+        column.iter().skip(j + 2).all(zero) && column[..j].iter().all(zero)
+    };
+    columns.all(zero_elsewhere) && a.iter().skip(1).step_by(n + 1).any(|x| !zero(x))
 }

@@ -18,7 +18,8 @@ use super::reflector::{reflect_columns, reflector};
 use super::scaling::Extent;
 use super::svd_bidiagonal::{bidiagonal_values, bidiagonal_vectors, real_scratch};
 use super::tile::{pack, unpack};
-use super::{Kernel, Lane, Mask, Order, Reg, Shape, Tile, Vector, flags, row};
+use super::{Kernel, Lane, MAX_LANES, Mask, Order, Reg, Shape, Tile, Vector, flags, row};
+use crate::svd::is_lower_bidiagonal;
 use crate::{Scalar, SingularVectors};
 
 /// The order up to which Jacobi rotations find the values alone sooner: measured on AVX-512, for
@@ -128,7 +129,14 @@ where
             unpack(simd, &*tiles.v, count, shape, left);
             unpack(simd, &*tiles.x, count, Shape { m: k, n: k, order: right_order }, right);
         }
-        self.repair(simd, failed, count, a, (s, u, vt), info.into_data());
+        let mut failed = flags(simd, failed);
+        if m == n && n > 2 {
+            // Reflectors would lose digits of its small values.
+            for (failed, a) in failed.iter_mut().zip(a.chunks_exact(n * n)) {
+                *failed |= is_lower_bidiagonal(a, n);
+            }
+        }
+        self.repair(failed, count, a, (s, u, vt), info.into_data());
     }
 }
 
@@ -143,11 +151,9 @@ impl<F> Decompose<F> {
     }
 
     /// Writes `info`, and goes the slow way in the lanes that failed.
-    #[inline(always)]
-    fn repair<S: Simd, T: Scalar>(
+    fn repair<T: Scalar>(
         &self,
-        simd: S,
-        failed: Mask<S, T::Real>,
+        failed: [bool; MAX_LANES],
         count: usize,
         a: &[T],
         (s, u, vt): (&mut [T::Real], &mut [T], &mut [T]),
@@ -156,10 +162,6 @@ impl<F> Decompose<F> {
         F: Fn(&mut [T], &mut [T::Real], &mut [T], &mut [T]) -> i32,
     {
         info.fill(0);
-        if !failed.any() {
-            return;
-        }
-        let failed = flags(simd, failed);
         for (b, info) in info.iter_mut().enumerate().filter(|(b, _)| failed[*b]) {
             let part = |length: usize| b * (length / count)..(b + 1) * (length / count);
             let (a_part, s_part) = (part(a.len()), part(s.len()));
@@ -270,6 +272,12 @@ fn jacobi<S: Simd, X: Lane<S>>(
     powers: Vector<S, X::Real>,
 ) -> Mask<S, X::Real> {
     let (tall, k) = (tiles.tall, tiles.k);
+    // The determinant of a matrix of two rows that is triangular, whose digits reflectors would lose.
+    let triangular = (tall == 2 && k == 2).then(|| {
+        let [a, b, c, d] = [0, 1, 2, 3].map(|p| X::load(simd, tiles.a, p).norm_squared().sqrt());
+        let zero = Vector::splat(simd, X::Real::ZERO);
+        (b.equal(zero).or(c.equal(zero)), a * d)
+    });
     qr::factor::<S, X>(simd, tiles.a, tiles.tau, (tall, k));
     let none = Vector::splat(simd, X::Real::ZERO);
     let (zero, up) = (X::from_real(none), Vector::splat(simd, X::Real::from_f64(BEFORE_SQUARES)));
@@ -287,7 +295,9 @@ fn jacobi<S: Simd, X: Lane<S>>(
     // Of two values the smaller one by the determinant, which keeps its digits where the columns are almost parallel.
     let determinant = (k == 2).then(|| {
         let diagonal = [0, 3].map(|p| X::load(simd, tiles.x, p).norm_squared().sqrt());
-        diagonal[0] / up * diagonal[1]
+        let determinant = diagonal[0] / up * diagonal[1];
+        triangular
+            .map_or(determinant, |(lanes, exact)| Vector::choose(lanes, exact * up, determinant))
     });
     let (x, norms) = (&mut *tiles.x, &mut *tiles.s);
     let mut columns = Columns::<S, X> { x, rows: k, n: k, v, norms, tolerance, lost };
