@@ -272,15 +272,16 @@ fn jacobi<S: Simd, X: Lane<S>>(
     powers: Vector<S, X::Real>,
 ) -> Mask<S, X::Real> {
     let (tall, k) = (tiles.tall, tiles.k);
-    // The determinant of a matrix of two rows that is triangular, whose digits reflectors would lose.
-    let triangular = (tall == 2 && k == 2).then(|| {
-        let [a, b, c, d] = [0, 1, 2, 3].map(|p| X::load(simd, tiles.a, p).norm_squared().sqrt());
-        let zero = Vector::splat(simd, X::Real::ZERO);
-        (b.equal(zero).or(c.equal(zero)), a * d)
-    });
-    qr::factor::<S, X>(simd, tiles.a, tiles.tau, (tall, k));
     let none = Vector::splat(simd, X::Real::ZERO);
     let (zero, up) = (X::from_real(none), Vector::splat(simd, X::Real::from_f64(BEFORE_SQUARES)));
+    // The determinant of a matrix of two rows that is triangular, whose digits reflectors would lose.
+    let triangular = (tall == 2 && k == 2).then(|| {
+        let [a, b, c, d] = [0, 1, 2, 3].map(|p| X::load(simd, tiles.a, p).scale(up));
+        let is_zero = |x: X| x.re().equal(none).and(x.im().equal(none));
+        let size = |x: X| x.norm_squared().sqrt();
+        (is_zero(b).or(is_zero(c)), size(a) / up * size(d))
+    });
+    qr::factor::<S, X>(simd, tiles.a, tiles.tau, (tall, k));
     for (i, j) in (0..k).flat_map(|j| (0..k).map(move |i| (i, j))) {
         let x = if i < j { zero } else { X::load(simd, tiles.a, i * tall + j).conj().scale(up) };
         x.store(tiles.x, j * k + i);
@@ -296,8 +297,7 @@ fn jacobi<S: Simd, X: Lane<S>>(
     let determinant = (k == 2).then(|| {
         let diagonal = [0, 3].map(|p| X::load(simd, tiles.x, p).norm_squared().sqrt());
         let determinant = diagonal[0] / up * diagonal[1];
-        triangular
-            .map_or(determinant, |(lanes, exact)| Vector::choose(lanes, exact * up, determinant))
+        triangular.map_or(determinant, |(lanes, exact)| Vector::choose(lanes, exact, determinant))
     });
     let (x, norms) = (&mut *tiles.x, &mut *tiles.s);
     let mut columns = Columns::<S, X> { x, rows: k, n: k, v, norms, tolerance, lost };
