@@ -275,12 +275,13 @@ fn jacobi<S: Simd, X: Lane<S>>(
     let none = Vector::splat(simd, X::Real::ZERO);
     let (zero, up) = (X::from_real(none), Vector::splat(simd, X::Real::from_f64(BEFORE_SQUARES)));
     // The determinant of a matrix of two rows that is triangular, whose digits reflectors would lose.
-    let triangular = (tall == 2 && k == 2).then(|| {
-        let [a, b, c, d] = [0, 1, 2, 3].map(|p| X::load(simd, tiles.a, p).scale(up));
-        let is_zero = |x: X| x.re().equal(none).and(x.im().equal(none));
-        let size = |x: X| x.norm_squared().sqrt();
-        (is_zero(b).or(is_zero(c)), size(a) / up * size(d))
-    });
+    let (mut triangular, mut exact) = (none.less(none), none);
+    if tall == 2 && k == 2 {
+        let (b, c) = (X::load(simd, tiles.a, 1), X::load(simd, tiles.a, 2));
+        let (b, c) = (b.re().abs().max(b.im().abs()), c.re().abs().max(c.im().abs()));
+        triangular = b.equal(none).or(c.equal(none));
+        exact = determinant_of::<S, X>(X::load(simd, tiles.a, 0), X::load(simd, tiles.a, 3), up);
+    }
     qr::factor::<S, X>(simd, tiles.a, tiles.tau, (tall, k));
     for (i, j) in (0..k).flat_map(|j| (0..k).map(move |i| (i, j))) {
         let x = if i < j { zero } else { X::load(simd, tiles.a, i * tall + j).conj().scale(up) };
@@ -294,11 +295,13 @@ fn jacobi<S: Simd, X: Lane<S>>(
     let tolerance = (0..2 * k).fold(X::Real::ZERO, |sum, _| sum + X::Real::EPSILON);
     let lost = spread_beside_zeros::<S, X>(simd, tiles.x, k);
     // Of two values the smaller one by the determinant, which keeps its digits where the columns are almost parallel.
-    let determinant = (k == 2).then(|| {
-        let diagonal = [0, 3].map(|p| X::load(simd, tiles.x, p).norm_squared().sqrt());
-        let determinant = diagonal[0] / up * diagonal[1];
-        triangular.map_or(determinant, |(lanes, exact)| Vector::choose(lanes, exact, determinant))
-    });
+    let mut determinant = none;
+    if k == 2 {
+        let one = Vector::splat(simd, X::Real::ONE);
+        let (a, d) = (X::load(simd, tiles.x, 0), X::load(simd, tiles.x, 3));
+        let of_r = determinant_of::<S, X>(a.scale(one / up), d.scale(one / up), up);
+        determinant = Vector::choose(triangular, exact, of_r);
+    }
     let (x, norms) = (&mut *tiles.x, &mut *tiles.s);
     let mut columns = Columns::<S, X> { x, rows: k, n: k, v, norms, tolerance, lost };
     let failed = columns.orthogonalize(simd);
@@ -314,13 +317,30 @@ fn jacobi<S: Simd, X: Lane<S>>(
         previous = s;
         tiles.s[i] = (s / up / powers).reg();
     }
-    if let Some(determinant) = determinant {
+    if k == 2 {
         let largest = Vector::from_reg(simd, tiles.s[0]);
         let scaled = largest * powers * up;
         let s = determinant / Vector::choose(none.less(scaled), scaled, up) / powers;
         tiles.s[1] = Vector::choose(largest.less(s), largest, s).reg();
     }
     failed
+}
+
+/// |a·d| times `up`, without squares below the least normal number where a and d are not lost anyway.
+#[inline(always)]
+fn determinant_of<S: Simd, X: Lane<S>>(a: X, d: X, up: Vector<S, X::Real>) -> Vector<S, X::Real> {
+    if X::PARTS == 1 {
+        return a.re().abs() * (d.re().abs() * up);
+    }
+    let (a, d) = (a.scale(up).norm_squared().sqrt(), d.scale(up).norm_squared().sqrt());
+    a / up * d
+}
+
+/// |re| + |im|.
+#[inline(always)]
+fn size_of_number<S: Simd, X: Lane<S>>(simd: S, x: &[Reg<S, X>], p: usize) -> Vector<S, X::Real> {
+    let x = X::load(simd, x, p);
+    if X::PARTS == 1 { x.re().abs() } else { x.re().abs() + x.im().abs() }
 }
 
 /// The lanes in which R is bidiagonal, and its singular values, which bidiagonal matrices determine to all their digits,
@@ -334,8 +354,7 @@ fn spread_beside_zeros<S: Simd, X: Lane<S>>(
     let zero = Vector::<S, X::Real>::splat(simd, X::Real::ZERO);
     let (mut beyond, mut beside) = (zero, zero);
     for (j, i) in (0..k).flat_map(|j| (j + 1..k).map(move |i| (j, i))) {
-        let element = X::load(simd, x, j * k + i);
-        let size = element.re().abs() + element.im().abs();
+        let size = size_of_number::<S, X>(simd, x, j * k + i);
         if i == j + 1 {
             beside = size.max(beside);
         } else {
@@ -347,14 +366,11 @@ fn spread_beside_zeros<S: Simd, X: Lane<S>>(
         return zero.less(zero);
     }
     // Demmel and Kahan's bound, as in [`super::bidiagonal_qr`].
-    let size = |p: usize| {
-        let element = X::load(simd, x, p);
-        element.re().abs() + element.im().abs()
-    };
-    let mut mu = size(0);
+    let mut mu = size_of_number::<S, X>(simd, x, 0);
     let (mut smallest, mut largest) = (mu, beside.max(mu));
     for j in 1..k {
-        let (d, e) = (size(j * (k + 1)), size((j - 1) * (k + 1) + 1));
+        let d = size_of_number::<S, X>(simd, x, j * (k + 1));
+        let e = size_of_number::<S, X>(simd, x, (j - 1) * (k + 1) + 1);
         mu = next_bound(simd, mu, e, d);
         smallest = Vector::choose(mu.less(smallest), mu, smallest);
         largest = d.max(largest);
