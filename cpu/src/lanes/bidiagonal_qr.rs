@@ -74,7 +74,7 @@ impl<S: Simd, R: LaneReal> BidiagonalQr<'_, S, R> {
         let floor = self.floor(simd);
         let bounds = bounds::<S, R>(simd, self.d, self.e);
         let condition = splat(row::<R>(n) * R::from_f64(SPREAD_ROUNDINGS));
-        let spread = (condition * bounds.smallest).less_or_equal(bounds.largest);
+        let spread = (condition * bounds.smallest).less(bounds.largest);
         // Below, elements of a rotation would be taken for zero.
         let lost = bounds.smallest_some.less(splat(R::from_f64(8.0) * R::LOW.sqrt()));
         let mut failed = zero.less(zero);
@@ -269,7 +269,7 @@ impl<S: Simd, R: LaneReal> BidiagonalQr<'_, S, R> {
         let mut shifted = zero.less(sigma).and((splat(R::EPSILON) * most).less(least));
         if some_wide {
             let condition = splat(row::<R>(n) * R::from_f64(SPREAD_ROUNDINGS));
-            shifted = shifted.and(wide.not().or(norm.less(condition * smallest)));
+            shifted = shifted.and(wide.not().or(norm.less_or_equal(condition * smallest)));
         }
         Block { first, end, shift: Vector::choose(shifted, sigma, zero) }
     }
