@@ -323,7 +323,12 @@ impl<S: Simd, R: LaneReal> BidiagonalQr<'_, S, R> {
             if i > 0 {
                 let kept = Vector::from_reg(simd, self.e[i - 1]);
                 let inner = inside.and(begin.not());
-                let r = if lost.any() { Vector::choose(lost, r * (s_last / c_last), r) } else { r };
+                let r = if lost.any() {
+                    let tangent = Vector::choose(c_last.equal(zero), zero, s_last / c_last);
+                    Vector::choose(lost, r * tangent, r)
+                } else {
+                    r
+                };
                 self.e[i - 1] = Vector::choose(inner, r, kept).reg();
             }
             let below = Vector::from_reg(simd, self.d[i + 1]);
