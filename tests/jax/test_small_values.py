@@ -1,4 +1,4 @@
-"""Small singular values and eigenvalues of diagonal, bidiagonal and graded matrices, beside mpmath's."""
+"""Small values of diagonal, bidiagonal and graded matrices, beside those that mpmath finds."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ def exact(a: np.ndarray, symmetric: bool) -> list[mpmath.mpf]:
         return sorted((abs(x) if not symmetric else x for x in values), reverse=True)
 
 
-def check(
-    a: np.ndarray, routes: Callable[[np.ndarray], list[np.ndarray]], symmetric: bool
-) -> None:
+def check(a: np.ndarray, routes: Callable[[np.ndarray], list[np.ndarray]], symmetric: bool) -> None:
     """Relative errors of the values of a matrix, in batches of it."""
     expected = exact(a, symmetric)
     info = np.finfo(a.dtype)
@@ -57,7 +55,7 @@ def check(
 
 
 def sizes(dtype: np.dtype, least: int) -> np.ndarray:
-    """From 1 down to 10 to the power of `least`, which is for float32, and six times that for float64."""
+    """From 1 down to 10 to the power of `least` in float32, and of six times that in float64."""
     exponent = least if dtype in (np.float32, np.complex64) else 6 * least
     return 10.0 ** np.linspace(0, exponent, 6)
 
