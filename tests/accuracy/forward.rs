@@ -262,10 +262,11 @@ fn assert_values<T: Sample>(batch: usize, n: usize, a: &[T], values: &[Vec<f64>]
             let mut found: Vec<f64> = found.iter().map(|x| x.to_f64()).collect();
             found.sort_by(|x, y| y.total_cmp(x));
             for (x, y) in found.iter().zip(values) {
-                // Below the normal range a rounding is the least number.
-                let rounding = (y.abs() * T::epsilon()).max(times_power(0.5, T::DENORMAL_EXPONENT));
+                // Below the normal range a rounding is half of the least number.
+                let least = times_power(1.0, T::DENORMAL_EXPONENT);
+                let allowed = (limit * y.abs() * T::epsilon()).max(limit / 2.0 * least);
                 assert!(
-                    (x - y).abs() <= limit * rounding,
+                    (x - y).abs() <= allowed,
                     "{what} of {batch} of order {n}, {}: {x:e} is not {y:e}",
                     T::NAME
                 );
@@ -363,12 +364,12 @@ fn bidiagonal_matrices_keep_their_determinant<T: Sample>() {
                 let a = matrices::<T>(batch, n, element);
                 let s = singular_values(Backend::Native, job, qr, batch, n, &a);
                 for (b, s) in s.chunks_exact(n).enumerate() {
-                    // The quotient of both products, a factor at a time: exponents are added.
-                    let exact = (0..n).map(|i| a[b * n * n + i * (n + 1)].re().to_f64().log2());
-                    let found = s.iter().map(|s| s.to_f64().log2());
-                    let difference = (found.sum::<f64>() - exact.sum::<f64>()).abs();
-                    let limit =
-                        4.0 * n as f64 * T::epsilon() * (n as f64).sqrt() + 1e-13 * n as f64;
+                    let exact = (0..n).map(|i| a[b * n * n + i * (n + 1)].re().to_f64());
+                    let exact = product(exact);
+                    let found = product(s.iter().map(|s| s.to_f64()));
+                    let exponents = f64::from(found.1 - exact.1);
+                    let difference = ((found.0 / exact.0).log2() + exponents).abs();
+                    let limit = 4.0 * n as f64 * (n as f64).sqrt() * T::epsilon();
                     assert!(
                         difference < limit,
                         "{job:?}, QR {qr}, {batch} of order {n}, {}: {difference:e}, {limit:e}",
@@ -378,4 +379,19 @@ fn bidiagonal_matrices_keep_their_determinant<T: Sample>() {
             }
         }
     }
+}
+
+/// A product of positive numbers, as a number from 1 to 2 and a power of two.
+fn product(numbers: impl Iterator<Item = f64>) -> (f64, i32) {
+    const BIAS: u64 = 1023;
+    let split = |x: f64| {
+        let exponent = x.to_bits() >> 52;
+        let fraction = f64::from_bits(x.to_bits() - (exponent << 52) + (BIAS << 52));
+        (fraction, i32::try_from(exponent).unwrap() - i32::try_from(BIAS).unwrap())
+    };
+    numbers.fold((1.0, 0), |(product, power), x| {
+        let (fraction, exponent) = split(x);
+        let (product, carry) = split(product * fraction);
+        (product, power + exponent + carry)
+    })
 }
