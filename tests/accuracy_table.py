@@ -34,6 +34,11 @@ is not compared with: there it has the bits of the check's own arithmetic, which
 - reference: Debian's reference LAPACK on the reference BLAS;
 - OpenBLAS: Debian's.
 
+Rows of "forward errors" are of what residuals do not show, digits of values, factors and solutions:
+the largest error of any number, as the same matrix has it in double precision, over ε times the
+largest number of the result. The matrices are random, or definite of condition about 5, from order
+2 to 400, one by one and in batches. The limits of the tests do not grow with the order.
+
 Where a column is empty, LAPACK has no such routine, or the library was not there. Cases that failed
 have a residual that is not a number, and no part in the pair beside them.
 """

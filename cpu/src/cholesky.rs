@@ -35,6 +35,10 @@ const TINY: usize = 8;
 /// The order up to which a batch goes through lanes: for f64, 0.07 us against 0.16 us at 8, 1.2 us
 /// against 1.9 us at 32.
 pub(crate) const LANES_ORDER: usize = 32;
+/// Products that are summed before they are taken from an element of A, which is at least as large as their sum
+/// is on the diagonal: rounded beside A, n of them cost √n roundings of it. L in f32 against f64, n = 128, median of the
+/// largest errors over ε times the largest element: 4.8 one by one, 1.9 with 8, 1.4 with 16, 1.2 with 32, 1.0 with 64.
+pub(crate) const SUMMED: usize = 32;
 /// The order up to which a Hermitian update is computed as a full product, of which half is used.
 const PRODUCT_ORDER: usize = 64;
 
@@ -291,7 +295,8 @@ fn factor_tiny<T: Scalar>(mut a: MatMut<'_, T>) -> Result<(), usize> {
     for j in 0..a.nrows() {
         let mut reciprocal = T::Real::ONE;
         for i in j..a.nrows() {
-            let sum = (0..j).fold(a[(i, j)], |sum, k| sum - a[(i, k)] * a[(j, k)].conj());
+            let product = (0..j).fold(T::ZERO, |sum, k| sum + a[(i, k)] * a[(j, k)].conj());
+            let sum = a[(i, j)] - product;
             if i > j {
                 a[(i, j)] = sum.scale(reciprocal);
                 continue;
@@ -353,11 +358,16 @@ fn factor_block<S: Simd, T: Scalar, const L: usize>(columns: &mut [[T; L]]) -> R
     for j in 0..columns.len() {
         let (known, rest) = columns.split_at_mut(j);
         let mut column = rest[0];
-        for l in known {
-            let factor = l[j].conj();
-            for (x, l) in column.iter_mut().zip(*l) {
-                *x = sub_mul::<S, T>(*x, factor, l);
+        for known in known.chunks(SUMMED) {
+            // Less than nothing, so that adding it subtracts.
+            let mut sum = [T::ZERO; L];
+            for l in known {
+                let factor = l[j].conj();
+                for (x, l) in sum.iter_mut().zip(*l) {
+                    *x = sub_mul::<S, T>(*x, factor, l);
+                }
             }
+            column.iter_mut().zip(sum).for_each(|(x, sum)| *x += sum);
         }
         column[..j].fill(T::ZERO);
         column[j] = T::from_real(column[j].re());

@@ -69,7 +69,7 @@ pub fn geev<T: Scalar>(
     let wanted = [left, right].map(|vectors| vectors == Vectors::Wanted);
     let any = wanted.contains(&true);
     let double = || Double::<T>::new(n, imaginary, wanted, Order::Column, arch);
-    if n == 1 || in_lanes(n) {
+    if n == 1 || in_lanes(batch, n) {
         let kernel =
             lanes::eig::Decompose { n, vectors: any, order: Order::Column, finish: double };
         for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
@@ -141,7 +141,7 @@ fn by_rows<T: Scalar>(
     v: Option<&mut [T::Complex]>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    if n != 1 && !in_lanes(n) {
+    if n != 1 && !in_lanes(batch, n) {
         return row_major::eig(geev, batch, n, a, w, v, threads);
     }
     let vectors = v.is_some();

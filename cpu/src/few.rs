@@ -325,19 +325,18 @@ impl<T: Scalar, const L: usize> WithSimd for FactorHermitian<'_, T, L> {
         let mut block = Block([T::ZERO; L]);
         let block = &mut bytemuck::cast_slice_mut::<T, T::Real>(&mut block.0)[..n * pitch];
         let half = T::Real::ONE / (T::Real::ONE + T::Real::ONE);
-        for (k, (to, row)) in block.chunks_exact_mut(pitch).zip(a.chunks_exact(n)).enumerate() {
-            for i in k..n {
-                let adjoint = a[i * n + k].conj();
-                let x = if mean { (adjoint + row[i]).scale(half) } else { adjoint };
-                to[place(i)] = x.re();
-                if parts > 1 {
-                    to[place(i) + lanes] = x.im();
-                }
-            }
-        }
         for j in 0..n {
             let (above, below) = block.split_at_mut((j + 1) * pitch);
             let u = &mut above[j * pitch..];
+            // What the rows before it ask for has been summed up from zero; see `SUMMED`.
+            for i in j..n {
+                let adjoint = a[i * n + j].conj();
+                let x = if mean { (adjoint + a[j * n + i]).scale(half) } else { adjoint };
+                u[place(i)] += x.re();
+                if parts > 1 {
+                    u[place(i) + lanes] += x.im();
+                }
+            }
             let Some((root, reciprocal)) = root(u[place(j)]) else { return false };
             let factor = Vector::<S, T::Real>::splat(simd, reciprocal);
             let registers = T::Real::registers_mut::<S>(u).0;

@@ -90,6 +90,7 @@ mod transposition;
 mod trial;
 pub mod triangular;
 pub mod tridiagonal;
+mod tridiagonal_blocks;
 mod tridiagonal_eigen;
 mod tridiagonalize;
 mod trsv;

@@ -44,11 +44,33 @@ pub(crate) fn power_near_reciprocal<R: Real>(size: R) -> R {
     R::from_f64(power.clamp(smallest, smallest.recip()))
 }
 
+/// The power of two that brings a matrix with this largest element to where squares of its norm neither overflow nor
+/// underflow: one where they do not as it is, and the matrix keeps its smallest numbers then, denormal ones too.
+pub(crate) fn power_to_normal<R: Real>(largest: R) -> R {
+    let least = R::SAFE_MIN.sqrt().sqrt();
+    if least <= largest && largest <= R::ONE / least {
+        R::ONE
+    } else {
+        power_near_reciprocal(largest)
+    }
+}
+
+/// The same for a block of a tridiagonal or bidiagonal matrix, which is brought to order 1 at least: to make it larger
+/// is exact, and what is small beside it is not small beside the least normal number then.
+pub(crate) fn power_of_block<R: Real>(largest: R) -> R {
+    if largest < R::ONE { power_near_reciprocal(largest) } else { power_to_normal(largest) }
+}
+
 #[cfg(feature = "testing")]
 pub(crate) mod tests {
     use super::*;
 
-    trials!(powers_are_exact_and_have_reciprocals, one_bad_part_is_found, any_part_may_be_largest);
+    trials!(
+        powers_are_exact_and_have_reciprocals,
+        what_is_normal_stays,
+        one_bad_part_is_found,
+        any_part_may_be_largest
+    );
 
     fn powers_are_exact_and_have_reciprocals() {
         assert_eq!(power_near_reciprocal(1.0_f64), 1.0);
@@ -58,6 +80,18 @@ pub(crate) mod tests {
         assert_eq!(power_near_reciprocal(f64::MAX), f64::MIN_POSITIVE.max(2.0_f64.powi(-1022)));
         assert_eq!(power_near_reciprocal(f32::from_bits(1)), f32::MIN_POSITIVE.recip());
         assert_eq!(power_near_reciprocal(f64::from_bits(1)), f64::MIN_POSITIVE.recip());
+    }
+
+    fn what_is_normal_stays() {
+        for size in [1e-9_f32, 1.0, 3.0, 1e9] {
+            assert_eq!(power_to_normal(size), 1.0);
+        }
+        assert_eq!(power_to_normal(2.0_f32.powi(-40)), 2.0_f32.powi(40));
+        assert_eq!(power_to_normal(2.0_f64.powi(300)), 2.0_f64.powi(-300));
+        assert_eq!(power_of_block(1e9_f32), 1.0);
+        assert_eq!(power_of_block(2.0_f32.powi(-9)), 512.0);
+        assert_eq!(power_of_block(2.0_f32.powi(40)), 2.0_f32.powi(-40));
+        assert_eq!([power_of_block(0.0_f64), power_to_normal(0.0)], [1.0; 2]);
     }
 
     fn one_bad_part_is_found() {

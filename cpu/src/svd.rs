@@ -14,7 +14,7 @@ use smallvec::smallvec;
 use crate::arch::Arch;
 use crate::lanes::{self, for_each_group};
 use crate::merge::SHARED_ORDER;
-use crate::normal_range::{largest_part, power_near_reciprocal};
+use crate::normal_range::{largest_part, power_to_normal};
 use crate::phase::{Leading, Turns};
 use crate::row_major;
 use crate::scalar::{ShortRow, nanoseconds};
@@ -357,8 +357,10 @@ impl Call {
     ) -> Result<(), Error> {
         let Self { leading, job, m, n, .. } = self;
         let operands = (Items::new("a", batch, &[m, n], a)?, left, s, u, vt, info);
+        // What lanes leave has values that halves would lose.
+        let careful = Self { method: Method::Qr, ..self };
         let single = |a: &mut [T], s: &mut [T::Real], u: &mut [T], vt: &mut [T]| {
-            self.decompose(a, s, u, vt, None, &mut self.scratch())
+            self.decompose(a, s, u, vt, None, &mut careful.scratch())
         };
         let kernel = lanes::svd::Decompose { job, m, n, leading, single };
         let time = nanoseconds::<T>(self.products());
@@ -396,8 +398,13 @@ impl Call {
             }
             return method.not_finite();
         };
-        let power = power_near_reciprocal(largest);
+        let power = power_to_normal(largest);
         let vectors = job != SingularVectors::None;
+        // End for end it is upper bidiagonal, and reflectors have nothing to do.
+        let turned = m == n && is_lower_bidiagonal(a, n);
+        if turned {
+            a.reverse();
+        }
         let outcome = if m >= n {
             a.iter_mut().for_each(|x| *x = x.scale(power));
             let factors = Factors { u: &mut *u, vt: &mut *vt, by_columns: true };
@@ -411,6 +418,12 @@ impl Call {
             let turned = Factors { u: &mut *vt, vt: &mut *u, by_columns: false };
             decomposition.decompose(transposed, s, vectors.then_some(turned), threads, arch)
         };
+        if turned && vectors {
+            // J·A·J = U·S·Vᴴ is A = (J·U)·S·(Vᴴ·J).
+            u.chunks_exact_mut(n).for_each(<[T]>::reverse);
+            vt.reverse();
+            vt.chunks_exact_mut(n).for_each(<[T]>::reverse);
+        }
         if vectors {
             let pairs = (&decomposition.part, s.len());
             turns.singular(leading, (u, m), (vt, n), pairs, threads);
@@ -419,4 +432,14 @@ impl Call {
         // No more elements than k − 1, which is an i32.
         outcome.map_or_else(|count| i32::try_from(count).unwrap_or(i32::MAX), |()| 0)
     }
+}
+
+/// Whether all that is not zero in a matrix of order n, by columns, is on the diagonal and below it, where some is.
+pub(crate) fn is_lower_bidiagonal<T: Scalar>(a: &[T], n: usize) -> bool {
+    let zero = |x: &T| *x == T::ZERO;
+    let mut columns = a.chunks_exact(n.max(1)).enumerate();
+    let zero_elsewhere = |(j, column): (usize, &[T])| {
+        column.iter().skip(j + 2).all(zero) && column[..j].iter().all(zero)
+    };
+    columns.all(zero_elsewhere) && a.iter().skip(1).step_by(n + 1).any(|x| !zero(x))
 }

@@ -9,12 +9,13 @@ use faer::{MatMut, MatRef};
 use lapax_core::{Real, Scalar as _, Serial};
 
 use crate::arch::Arch;
-use crate::bidiagonal_qr::{BidiagonalQr, Pair, STEPS};
+use crate::bidiagonal_qr::{BidiagonalQr, Pair, STEPS, block_before, refine};
 use crate::bidiagonal_svd;
 use crate::bidiagonalize::{self, Bidiagonal, bidiagonalize};
 use crate::householder::{BlockScratch, Factor};
 use crate::lanes::svd_bidiagonal::{scratch_of_one, values_of_one};
 use crate::merge;
+use crate::normal_range::power_near_reciprocal;
 use crate::qr::{self, Panel, TILED_ORDER};
 use crate::rotations::set_identity;
 use crate::svd::Method;
@@ -22,6 +23,7 @@ use crate::tiled_bidiagonal::{self, bidiagonalize_tiled};
 use crate::tiled_qr::{factor_tiled, multiply_strips, wide_strips};
 use crate::transposition::transposed;
 use crate::trial::is_svd;
+use crate::tridiagonal_blocks::{largest, scale};
 use crate::two_stage::{self, SINGULAR_VALUES_ORDER};
 use crate::{Scalar, Side, SingularVectors, Threads};
 
@@ -89,10 +91,12 @@ struct SquareScratch<T: Scalar> {
     tau_p: Vec<T>,
     reduction: Reduction<T>,
     rotations: Vec<Pair<T::Real>>,
+    /// A copy of the bidiagonal matrix, where vectors are wanted.
+    copy: [Vec<T::Real>; 2],
     /// Steps per singular value after which an iteration is given up.
     steps: usize,
     /// For the singular values alone, by transforms that do without rotations.
-    values: Option<Vec<T::Real>>,
+    values: Option<Vec<f64>>,
     divide: Option<DivideScratch<T::Real>>,
 }
 
@@ -142,8 +146,13 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
                 Reduction::Columns { scratch, right: zeros(n * n) }
             },
             rotations: vec![Pair::none(); n],
+            copy: if vectors {
+                [vec![zero; n], vec![zero; n.saturating_sub(1)]]
+            } else {
+                [vec![], vec![]]
+            },
             steps: STEPS,
-            values: (!vectors).then(|| vec![zero; scratch_of_one(n)]),
+            values: (!vectors).then(|| vec![0.0; scratch_of_one(n)]),
             divide: divide.then(|| DivideScratch {
                 copy: [vec![zero; n], vec![zero; n]],
                 merge: merge::Scratch::new(n, STEPS),
@@ -235,7 +244,8 @@ impl<T: Scalar<Real: Scalar>> SquareScratch<T> {
         arch: Arch,
     ) -> Result<(), usize> {
         let n = s.len();
-        let Self { e, tau_q, tau_p, reduction, rotations, values, .. } = self;
+        let Self { e, tau_q, tau_p, reduction, rotations, values, copy: [d_copy, e_copy], .. } =
+            self;
         let steps = self.steps;
         match reduction {
             Reduction::Columns { scratch, right } => {
@@ -266,8 +276,12 @@ impl<T: Scalar<Real: Scalar>> SquareScratch<T> {
         }
         set_identity(x, n);
         set_identity(y, n);
-        let vectors = Some((x, y));
-        arch.dispatch(BidiagonalQr { d: s, e, vectors, rotations, steps })
+        d_copy.copy_from_slice(s);
+        e_copy.copy_from_slice(e);
+        let vectors = Some((&mut *x, &mut *y));
+        arch.dispatch(BidiagonalQr { d: &mut *s, e, vectors, rotations, steps })?;
+        refine((d_copy, e_copy), s, x, y);
+        Ok(())
     }
 
     /// U ← Q·U and Vᴴ ← Vᴴ·Pᴴ, after [`Self::decompose`] of `a`.
@@ -292,29 +306,43 @@ impl<T: Scalar<Real: Scalar>> SquareScratch<T> {
 }
 
 impl<R: Real + Scalar> DivideScratch<R> {
-    /// B = X·diag(s)·Yᵀ by divide and conquer, with part of the columns of X and Y; false where it failed, and
-    /// `s` is what it was.
+    /// B = X·diag(s)·Yᵀ by divide and conquer, with part of the columns of X and Y; false where it failed, or blocks of
+    /// B are too small for it, and `s` and `e` are what they were.
     fn vectors(
         &mut self,
         s: &mut [R],
-        e: &[R],
+        e: &mut [R],
         [x, y]: [&mut [R]; 2],
         part: &Range<usize>,
         threads: Option<&dyn Threads>,
         arch: Arch,
     ) -> bool {
+        let mut end = s.len();
+        while end >= DIVIDED {
+            let block = block_before(e, end);
+            if block.len() >= DIVIDED {
+                break;
+            }
+            end = block.start;
+        }
+        if end < DIVIDED {
+            return false;
+        }
         let Self { copy: [d, sums], merge } = self;
+        let power = power_near_reciprocal(largest(s, e));
+        scale(s, e, power);
         d.copy_from_slice(s);
         let threads = threads.unwrap_or(&Serial);
         let both = [&mut *x, &mut *y];
-        if bidiagonal_svd::decompose(s, e, both, part.clone(), merge, threads, arch) {
+        let found = bidiagonal_svd::decompose(s, e, both, part.clone(), merge, threads, arch) && {
             let [x, y] = [x, y].map(|x| &x[part.start * d.len()..part.end * d.len()]);
-            if is_svd((d, e), &s[part.clone()], x, y, sums) {
-                return true;
-            }
+            is_svd((d, e), &s[part.clone()], x, y, sums)
+        };
+        if !found {
+            s.copy_from_slice(d);
         }
-        s.copy_from_slice(d);
-        false
+        scale(s, e, R::ONE / power);
+        found
     }
 }
 

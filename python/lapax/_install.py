@@ -160,10 +160,6 @@ def _replace_rules() -> None:
         _replace(primitive, rule, True, None)
     without_q = functools.partial(_rules.qr_r, private.common_rule(_unused.qr_r_p))
     _replace(_unused.qr_r_p, without_q, True)
-    for larger, part in (("rows", _unused.svd_right_p), ("columns", _unused.svd_left_p)):
-        stock = private.common_rule(part)
-        rule = functools.partial(_rules.svd_part, larger, _unused.qr_r_p, primitives["svd"], stock)
-        _replace(part, rule, True)
     _state.undo.extend(_fused.rewrite_programs())
 
 

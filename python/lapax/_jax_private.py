@@ -435,10 +435,6 @@ def result_avals(primitive: Primitive, avals: Sequence[Any], **params: Any) -> l
     return list(results)
 
 
-REDUCED_QR = {"pivoting": False, "full_matrices": False, "use_magma": None}
-"""The parameters of `qr_p` for min(m, n) columns of Q. 0.8.0 – 0.12.0.1."""
-
-
 def has_batching_rule(primitive: Primitive) -> bool:
     """Whether vmap works on the primitive.
 

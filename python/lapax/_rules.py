@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
@@ -31,12 +30,6 @@ nothing; part of the keys of JAX's caches."""
 _INSTEAD = {"JACOBI": "QR", "POLAR": "DEFAULT"}
 """`SvdAlgorithm`s without a target of their own, and the one that serves them: the bounds on the
 error of all of them are those of a backward stable method."""
-
-
-_TRIANGLE = 8
-"""The order up to which a triangular factor is not worth its own call."""
-
-_SERVED = ("f32", "f64", "c64", "c128")
 
 
 def serves(op: str) -> bool:
@@ -259,46 +252,6 @@ def _by_gesdd(
         lambda full: stock(full, a, **whole),
         private.result_avals(primitive, ctx.avals_in, **whole),
     )  # fmt: skip
-
-
-def svd_part(
-    larger: str,
-    qr_r_p: Primitive,
-    svd_p: Primitive,
-    stock: private.Rule,
-    ctx: Any,
-    a: Any,
-    **params: Any,
-) -> Sequence[Any]:
-    """`svd_p` without the singular vectors of its larger side: "rows" or "columns".
-
-    A matrix with many more of these than of the others has the rest in common with its triangular
-    factor, of which Q is not needed either.
-    """
-    if not _much_larger(ctx, params):
-        kept: Sequence[Any] = renaming(stock, ctx, a, **params)
-        return kept
-
-    def by_triangle(a: jax.Array) -> list[jax.Array]:
-        tall = a if larger == "rows" else _adjoint(a)
-        (r,) = qr_r_p.bind(tall, **private.REDUCED_QR)
-        s, _, vh = svd_p.bind(r, **params)
-        return [s, vh if larger == "rows" else _adjoint(vh)]
-
-    lowered: Sequence[Any] = mlir.lower_fun(by_triangle, multiple_results=True)(ctx, a)
-    return lowered
-
-
-def _much_larger(ctx: Any, params: Mapping[str, Any]) -> bool:
-    """Whether LAPACK's SVD, and lapax's own, goes by R: from 11/6 as many rows as columns on."""
-    (aval,) = ctx.avals_in
-    fewer, more = sorted(aval.shape[-2:])
-    here = dtype_name(aval.dtype) in _SERVED and not for_others(ctx)
-    return here and params["subset_by_index"] is None and 6 * more >= 11 * fewer > _TRIANGLE * 11
-
-
-def _adjoint(a: jax.Array) -> jax.Array:
-    return jnp.conj(jnp.swapaxes(a, -1, -2))
 
 
 def _any_implementation(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-from jax.extend.core import Primitive
+from jax.extend.core import Primitive, Var
 from jax.interpreters import mlir
 
 from lapax import _jax_private as private
@@ -40,22 +40,21 @@ def qr(used: Used, eqn: Any) -> Any:
 
 
 def svd(used: Used, eqn: Any) -> Any:
-    """Without U and Vᴴ: compute_uv=False. Without that of the larger side: `svd_right_p` or
-    `svd_left_p`, and full_matrices=False, which is about that side alone."""
+    """Without U and Vᴴ: compute_uv=False. Without that of the larger side: not in full."""
     if not eqn.params["compute_uv"]:
         return eqn
     params = {**eqn.params, "full_matrices": False}
     if not any(used[1:]):
         return eqn.replace(params={**params, "compute_uv": False}, outvars=eqn.outvars[:1])
-    shape = eqn.invars[0].aval.shape
-    if not is_static(shape):
+    a = eqn.invars[0].aval
+    if not eqn.params["full_matrices"] or not is_static(a.shape):
         return eqn
-    larger = 1 if shape[-2] >= shape[-1] else 2
+    larger = 1 if a.shape[-2] >= a.shape[-1] else 2
     if used[larger]:
         return eqn
-    outvars = [v for i, v in enumerate(eqn.outvars) if i != larger]
-    primitive = svd_right_p if larger == 1 else svd_left_p
-    return eqn.replace(primitive=primitive, params=params, outvars=outvars)
+    outvars = list(eqn.outvars)
+    outvars[larger] = Var(private.result_avals(eqn.primitive, [a], **params)[larger])
+    return eqn.replace(params=params, outvars=outvars)
 
 
 def eig(used: Used, eqn: Any) -> Any:
@@ -109,5 +108,3 @@ def _part_of(name: str, part: str, places: Sequence[int]) -> Primitive:
 
 eigh_values_p = _part_of("eigh", "eigh_values", [1])
 qr_r_p = _part_of("qr", "qr_r", [1])
-svd_right_p = _part_of("svd", "svd_right", [0, 2])
-svd_left_p = _part_of("svd", "svd_left", [0, 1])

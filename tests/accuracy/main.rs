@@ -13,6 +13,7 @@ mod cholesky_update;
 mod definite;
 mod eig;
 mod eigh;
+mod forward;
 mod hessenberg;
 mod kinds;
 mod lu;

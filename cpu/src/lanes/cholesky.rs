@@ -9,6 +9,7 @@ use super::{
     FOUR, Kernel, Lane, Order, Reg, Shape, Size, Steps, THREE, TWO, Tile, Vector, integer, numbers,
 };
 use crate::Scalar;
+use crate::cholesky::SUMMED;
 use crate::scalar::nan;
 
 /// Factors the lower triangle of a group, by columns; the transposed order makes it the upper one.
@@ -170,8 +171,12 @@ impl<S: Simd, X: Lane<S>> Steps for Columns<'_, S, X> {
         self.order = self.order + one;
         // L(j, j)² = A(j, j) − Σ |L(j, k)|².
         let mut d = X::load(simd, tile, at(j, j)).re();
-        for k in 0..j {
-            d = d - X::load(simd, tile, at(j, k)).norm_squared();
+        for first in (0..j).step_by(SUMMED) {
+            let mut sum = X::load(simd, tile, at(j, first)).norm_squared();
+            for k in first + 1..j.min(first + SUMMED) {
+                sum = sum + X::load(simd, tile, at(j, k)).norm_squared();
+            }
+            d = d - sum;
         }
         let first = zero.less(d).not().and(self.info.equal(zero));
         self.info = Vector::choose(first, self.order, self.info);
@@ -202,11 +207,18 @@ fn rows<S: Simd, X: Lane<S>, const N: usize>(
     reciprocal: Vector<S, X::Real>,
 ) {
     let mut sums: [X; N] = std::array::from_fn(|r| X::load(simd, tile, j * n + i + r));
-    for column in tile[..j * n * X::PARTS].chunks_exact(n * X::PARTS) {
-        let l = X::load(simd, column, j).conj();
-        let below = &column[i * X::PARTS..(i + N) * X::PARTS];
-        for (r, sum) in sums.iter_mut().enumerate() {
-            *sum = sum.sub_mul(X::load(simd, below, r), l);
+    let zero = X::from_real(Vector::splat(simd, X::Real::ZERO));
+    for known in tile[..j * n * X::PARTS].chunks(SUMMED * n * X::PARTS) {
+        let mut products = [zero; N];
+        for column in known.chunks_exact(n * X::PARTS) {
+            let l = X::load(simd, column, j).conj();
+            let below = &column[i * X::PARTS..(i + N) * X::PARTS];
+            for (r, sum) in products.iter_mut().enumerate() {
+                *sum = sum.add_mul(X::load(simd, below, r), l);
+            }
+        }
+        for (sum, product) in sums.iter_mut().zip(products) {
+            *sum = *sum - product;
         }
     }
     for (r, sum) in sums.into_iter().enumerate() {

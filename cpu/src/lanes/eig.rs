@@ -113,7 +113,7 @@ where
         }
         let scaling = extent.scaling(simd);
         aside = aside.or(scaling.failed);
-        scaling.apply(simd, tile);
+        let _ = scaling.apply(simd, tile);
         aside = aside.or(balance::<S, D::Lane<S>>(simd, tile, n, scale));
         let vectors = self.vectors.then_some(&mut *z);
         let taus = scratch.tau.registers::<S>();

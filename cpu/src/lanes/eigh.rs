@@ -4,12 +4,13 @@
 use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Real, Scalar as _};
 use pulp::Simd;
 
-use super::implicit_ql::Tridiagonal;
+use super::implicit_ql::{Tridiagonal, turn};
 use super::phase;
 use super::reflector::{reflect_columns, reflector};
+use super::root_free_ql;
 use super::scaling::Extent;
 use super::tile::{pack, unpack};
-use super::{Kernel, Lane, MAX_LANES, Mask, Order, Reg, Shape, Tile, Vector, flags};
+use super::{Kernel, Lane, LaneReal, MAX_LANES, Mask, Order, Reg, Shape, Tile, Vector, flags};
 use crate::{Scalar, Uplo};
 
 /// Decomposes a group, with vectors; a matrix that is not finite or does not converge goes to `single`.
@@ -31,15 +32,23 @@ pub(crate) struct Tiles<R> {
     tau: Tile<R>,
     /// d, e and two numbers for each rotation.
     real: Tile<R>,
+    /// d and e² where eigenvalues alone of f32 are found in f64.
+    wide: Tile<f64>,
 }
 
-impl<R> Tiles<R> {
+/// Whether the eigenvalues of tridiagonal matrices are found in f64, where they are of f32.
+fn in_f64<R>(vectors: bool) -> bool {
+    !vectors && size_of::<R>() < size_of::<f64>()
+}
+
+impl<R: LaneReal> Tiles<R> {
     fn new<T: Scalar<Real = R>>(n: usize, vectors: bool, lanes: usize) -> Self {
         Self {
             a: Tile::new::<T>(n * n, lanes),
             z: Tile::new::<T>(if vectors { n * n } else { 0 }, lanes),
             tau: Tile::new::<T>(2 * n, lanes),
             real: Tile::new::<R>(4 * n, lanes),
+            wide: Tile::new::<f64>(if in_f64::<R>(vectors) { 2 * n } else { 0 }, lanes),
         }
     }
 }
@@ -165,17 +174,27 @@ impl<F> Decompose<F> {
             form::<S, T::Lane<S>>(simd, a, tau, z, n);
             z
         });
-        let mut tridiagonal = Tridiagonal::<S, T::Lane<S>> { d, e, rotations, z };
-        let failed = failed.or(tridiagonal.diagonalize(simd));
-        let Tridiagonal { d, z, .. } = tridiagonal;
-        if let Some(z) = z {
-            phase::columns::<S, T::Lane<S>>(simd, &mut z[..n * n * T::Lane::<S>::PARTS], n);
-        }
+        let (d, failed) = if in_f64::<T::Real>(vectors) {
+            turn::<S, T::Real>(simd, d, e);
+            let wide = scratch.wide.registers::<S>();
+            let lost = root_free_ql::eigenvalues::<S, T::Real>(simd, d, e, wide);
+            let mut failed = flags(simd, failed);
+            failed.iter_mut().zip(lost).for_each(|(failed, lost)| *failed |= lost);
+            (d, failed)
+        } else {
+            let mut tridiagonal = Tridiagonal::<S, T::Lane<S>> { d, e, rotations, z };
+            let failed = failed.or(tridiagonal.diagonalize(simd));
+            let Tridiagonal { d, z, .. } = tridiagonal;
+            if let Some(z) = z {
+                phase::columns::<S, T::Lane<S>>(simd, &mut z[..n * n * T::Lane::<S>::PARTS], n);
+            }
+            (d, flags(simd, failed))
+        };
         for d in &mut *d {
             *d = (Vector::<S, T::Real>::from_reg(simd, *d) / powers).reg();
         }
-        unpack(simd, d, count, Shape { m: n, n: 1, order: Order::Column }, w);
-        flags(simd, failed)
+        unpack(simd, &*d, count, Shape { m: n, n: 1, order: Order::Column }, w);
+        failed
     }
 }
 

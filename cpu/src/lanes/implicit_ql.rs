@@ -14,6 +14,9 @@ use super::{Lane, LaneReal, Mask, Reg, Vector};
 const SWEEPS: usize = 30;
 /// Rows of vectors that are rotated together.
 const ROWS: usize = 4;
+/// How many times its last diagonal element a matrix's first one is, from which on it is turned: steps keep the digits of
+/// small eigenvalues where the matrix grows towards its end.
+const GRADED: f64 = 64.0;
 
 /// A tridiagonal matrix of each lane and what its reduction needs besides.
 pub(crate) struct Tridiagonal<'a, S: Simd, X: Lane<S>> {
@@ -43,18 +46,24 @@ impl<S: Simd, X: Lane<S>> Tridiagonal<'_, S, X> {
         Vector::from_reg(simd, self.e[i])
     }
 
-    /// Diagonalises; returns the lanes that did not converge, whose numbers are meaningless.
+    /// Diagonalises; returns the lanes that did not converge, or in which squares of what is small are lost. Their
+    /// numbers are meaningless.
     ///
     /// The matrices' norms are far from overflow and underflow.
     #[inline(always)]
     pub(crate) fn diagonalize(&mut self, simd: S) -> Mask<S, X::Real> {
         let zero = Self::splat(simd, X::Real::ZERO);
         let mut failed = zero.less(zero);
+        let turned = turn::<S, X::Real>(simd, self.d, self.e);
+        if let (true, Some(z)) = (turned.any(), &mut self.z) {
+            turn_columns::<S, X>(simd, turned, z, self.d.len());
+        }
         let n = self.d.len();
         for l in 0..n.saturating_sub(1) {
             let mut sweeps = 0;
             loop {
-                let end = self.block_end(simd, l);
+                let (end, lost) = self.block_end(simd, l);
+                failed = failed.or(lost);
                 let active = Self::splat(simd, index(l)).less(end).and(failed.not());
                 if !active.any() {
                     break;
@@ -70,18 +79,30 @@ impl<S: Simd, X: Lane<S>> Tridiagonal<'_, S, X> {
         failed
     }
 
-    /// The last row of the block that begins with row l: the first whose e is negligible.
+    /// The last row of the block that begins with row l: the first whose e² is below ε² times the product of its
+    /// neighbours on the diagonal; and the lanes in which an e is not that is too small to be rotated.
     #[inline(always)]
-    fn block_end(&self, simd: S, l: usize) -> Vector<S, X::Real> {
+    fn block_end(&self, simd: S, l: usize) -> (Vector<S, X::Real>, Mask<S, X::Real>) {
         let n = self.d.len();
-        let epsilon = Self::splat(simd, X::Real::EPSILON);
-        let mut end = Self::splat(simd, index(n - 1));
+        let splat = |x| Self::splat(simd, x);
+        let (zero, epsilon) = (splat(X::Real::ZERO), splat(X::Real::EPSILON));
+        let (floor, least) = (splat(X::Real::SAFE_MIN), splat(least::<X::Real>()));
+        let mut end = splat(index(n - 1));
+        let mut lost = zero.less(zero);
+        let mut below = self.d(simd, n - 1).abs();
         for i in (l..n - 1).rev() {
-            let size = self.d(simd, i).abs() + self.d(simd, i + 1).abs();
-            let small = self.e(simd, i).abs().less_or_equal(epsilon * size);
-            end = Vector::choose(small, Self::splat(simd, index(i)), end);
+            let (own, e) = (self.d(simd, i).abs(), self.e(simd, i).abs());
+            let bound = ((epsilon * own) * (epsilon * below)).max(floor);
+            let small = (e * e).less_or_equal(bound);
+            end = Vector::choose(small, splat(index(i)), end);
+            let size = own.max(below);
+            let tiny = e.max(size).less(least);
+            if tiny.any() {
+                lost = lost.or(tiny.and((epsilon * size).less(e)));
+            }
+            below = own;
         }
-        end
+        (end, lost)
     }
 
     /// One QL step of rows l to `end` in the lanes that are `active`, with Wilkinson's shift.
@@ -90,7 +111,7 @@ impl<S: Simd, X: Lane<S>> Tridiagonal<'_, S, X> {
         let n = self.d.len();
         let splat = |x| Self::splat(simd, x);
         let (zero, one) = (splat(X::Real::ZERO), splat(X::Real::ONE));
-        let tiny = splat(X::Real::LOW);
+        let (tiny, half) = (splat(X::Real::LOW), splat(X::Real::from_f64(0.5)));
 
         let el = Vector::choose(active, self.e(simd, l), one);
         let g = (self.d(simd, l + 1) - self.d(simd, l)) / (el + el);
@@ -106,10 +127,10 @@ impl<S: Simd, X: Lane<S>> Tridiagonal<'_, S, X> {
         let mut top = l;
         for i in (l..n - 1).rev() {
             let on = going.and(splat(index(i)).less(end));
-            let (cosine, sine) = (i * 2, i * 2 + 1);
+            let (at_cosine, at_sine) = (i * 2, i * 2 + 1);
             if !on.any() {
-                self.rotations[cosine] = one.reg();
-                self.rotations[sine] = zero.reg();
+                self.rotations[at_cosine] = one.reg();
+                self.rotations[at_sine] = zero.reg();
                 continue;
             }
             top = top.max(i);
@@ -126,8 +147,12 @@ impl<S: Simd, X: Lane<S>> Tridiagonal<'_, S, X> {
             let next = self.d(simd, i + 1);
             let e_next = Vector::choose(split, zero, self.e(simd, i + 1));
             Vector::choose(on, r, e_next).store(self.e, i + 1);
-            s = Vector::choose(on, f * reciprocal, s);
-            c = Vector::choose(on, g * reciprocal, c);
+            // Of length 1 to a rounding of each: what three roundings left of that would stay in the eigenvalues.
+            // Without, on matrices of f32, n = 128, largest error over ε·‖T‖ 18.9, and so 11.0.
+            let (sine, cosine) = (f * reciprocal, g * reciprocal);
+            let excess = (-one).add_mul(cosine, cosine).add_mul(sine, sine) * half;
+            s = Vector::choose(on, sine.sub_mul(excess, sine), s);
+            c = Vector::choose(on, cosine.sub_mul(excess, cosine), c);
             let h = next - p;
             let t = ((self.d(simd, i) - h) * s).add_mul(c + c, b);
             let shifted = s * t;
@@ -135,8 +160,8 @@ impl<S: Simd, X: Lane<S>> Tridiagonal<'_, S, X> {
             d.store(self.d, i + 1);
             p = Vector::choose(on, shifted, p);
             g = Vector::choose(on, (c * t) - b, g);
-            Vector::choose(on, c, one).store(self.rotations, cosine);
-            Vector::choose(on, s, zero).store(self.rotations, sine);
+            Vector::choose(on, c, one).store(self.rotations, at_cosine);
+            Vector::choose(on, s, zero).store(self.rotations, at_sine);
             going = going.and(split.not());
         }
         let d = self.d(simd, l);
@@ -148,6 +173,53 @@ impl<S: Simd, X: Lane<S>> Tridiagonal<'_, S, X> {
         }
         if let Some(z) = &mut self.z {
             rotate::<S, X>(simd, z, self.rotations, l..top + 1, n);
+        }
+    }
+}
+
+/// Below, both parts of a rotation would be taken for zero.
+#[inline(always)]
+fn least<R: LaneReal>() -> R {
+    R::from_f64(8.0) * R::LOW.sqrt()
+}
+
+/// Turns the matrices that grow towards their beginning end for end; returns which.
+#[inline(always)]
+pub(super) fn turn<S: Simd, R: LaneReal>(
+    simd: S,
+    d: &mut [R::Reg<S>],
+    e: &mut [R::Reg<S>],
+) -> Mask<S, R> {
+    let n = d.len();
+    let load = |reg: R::Reg<S>| Vector::<S, R>::from_reg(simd, reg);
+    let graded = Vector::splat(simd, R::from_f64(GRADED));
+    let turned = (graded * load(d[n - 1]).abs()).less(load(d[0]).abs());
+    if turned.any() {
+        for (x, n) in [(d, n), (e, n - 1)] {
+            for i in 0..n / 2 {
+                let (a, b) = (load(x[i]), load(x[n - 1 - i]));
+                x[i] = Vector::choose(turned, b, a).reg();
+                x[n - 1 - i] = Vector::choose(turned, a, b).reg();
+            }
+        }
+    }
+    turned
+}
+
+/// The columns of Z in the opposite order in some lanes.
+#[inline(always)]
+fn turn_columns<S: Simd, X: Lane<S>>(
+    simd: S,
+    turned: Mask<S, X::Real>,
+    z: &mut [Reg<S, X>],
+    n: usize,
+) {
+    for i in 0..n / 2 {
+        for r in 0..n {
+            let (p, q) = (i * n + r, (n - 1 - i) * n + r);
+            let (x, y) = (X::load(simd, z, p), X::load(simd, z, q));
+            X::choose(turned, y, x).store(z, p);
+            X::choose(turned, x, y).store(z, q);
         }
     }
 }

@@ -25,11 +25,13 @@ pub(crate) struct Columns<'a, S: Simd, X: Lane<S>> {
     pub(crate) norms: &'a mut [Reg<S, Vector<S, X::Real>>],
     /// The cosine below which columns are orthogonal: what rounding makes of a product of columns.
     pub(crate) tolerance: X::Real,
+    /// The lanes in which a product or a norm is too small to be told from zero.
+    pub(crate) lost: Mask<S, X::Real>,
 }
 
 impl<S: Simd, X: Lane<S>> Columns<'_, S, X> {
     /// Rotates until all columns are orthogonal to working accuracy, then sorts them by falling
-    /// norm; returns the lanes that did not converge.
+    /// norm; returns the lanes that did not converge, or in which squares of what is small are lost.
     #[inline(always)]
     pub(crate) fn orthogonalize(&mut self, simd: S) -> Mask<S, X::Real> {
         let zero = Vector::<S, X::Real>::splat(simd, X::Real::ZERO);
@@ -47,8 +49,31 @@ impl<S: Simd, X: Lane<S>> Columns<'_, S, X> {
             }
         };
         self.measure(simd);
+        self.find_lost(simd);
         self.sort(simd);
-        failed
+        failed.or(self.lost)
+    }
+
+    /// Columns that are not zero, and whose squared norm may be.
+    #[inline(always)]
+    fn find_lost(&mut self, simd: S) {
+        let splat = |x| Vector::<S, X::Real>::splat(simd, x);
+        let least = splat(X::Real::SAFE_MIN / X::Real::EPSILON);
+        for (column, &norm) in self.x.chunks_exact(self.rows * X::PARTS).zip(&*self.norms) {
+            let small = Vector::from_reg(simd, norm).less(least);
+            if !small.any() {
+                continue;
+            }
+            let mut largest = splat(X::Real::ZERO);
+            for x in column.chunks_exact(X::PARTS) {
+                let x = X::load(simd, x, 0);
+                largest = x.re().abs().max(largest);
+                if X::PARTS > 1 {
+                    largest = x.im().abs().max(largest);
+                }
+            }
+            self.lost = self.lost.or(small.and(splat(X::Real::ZERO).less(largest)));
+        }
     }
 
     /// The squared norms of the columns.
@@ -104,10 +129,12 @@ impl<S: Simd, X: Lane<S>> Columns<'_, S, X> {
         // |xpᴴ·xq| ≤ tolerance·‖xp‖·‖xq‖ is orthogonal.
         let square = dot.norm_squared();
         let tolerance = splat(self.tolerance);
-        // Below the least square that is accurate, a product is negligible beside norms near 1.
+        // Below the least square that is accurate, a product is negligible beside norms near 1, and may not be beside
+        // those of its columns.
         let least = splat(X::Real::SAFE_MIN / X::Real::EPSILON);
-        let bound = least.max((tolerance * a) * (tolerance * b));
-        let on = bound.less(square);
+        let bound = (tolerance * a) * (tolerance * b);
+        let on = least.max(bound).less(square);
+        self.lost = self.lost.or(bound.less(square).and(on.not()));
         if !on.any() {
             return on;
         }

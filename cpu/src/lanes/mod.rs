@@ -26,6 +26,7 @@ pub(crate) mod perturbed;
 mod phase;
 pub(crate) mod qr;
 mod reflector;
+mod root_free_ql;
 mod rotations;
 #[cfg(feature = "testing")]
 pub(crate) mod row_tests;

@@ -31,7 +31,7 @@ impl<S: Simd, X: Lane<S>> Extent<S, X> {
     }
 
     /// Scales matrices whose norms are far from 1, and makes those that are not finite zero; returns
-    /// the latter, and the powers of two.
+    /// the latter and those in which small elements lost digits by that, and the powers of two.
     #[inline(always)]
     pub(crate) fn normalize(
         self,
@@ -39,8 +39,8 @@ impl<S: Simd, X: Lane<S>> Extent<S, X> {
         a: &mut [Reg<S, X>],
     ) -> (Mask<S, X::Real>, Vector<S, X::Real>) {
         let scaling = self.scaling(simd);
-        scaling.apply(simd, a);
-        (scaling.failed, scaling.powers)
+        let lost = scaling.apply(simd, a);
+        (scaling.failed.or(lost), scaling.powers)
     }
 
     /// What brings norms near 1.
@@ -68,16 +68,28 @@ pub(crate) struct Scaling<S: Simd, X: Lane<S>> {
 }
 
 impl<S: Simd, X: Lane<S>> Scaling<S, X> {
-    /// Scales elements, and makes those of matrices that are not finite zero.
+    /// Scales elements, and makes those of matrices that are not finite zero; returns the matrices of which an element
+    /// is not what it was when it is scaled back.
     #[inline(always)]
-    pub(crate) fn apply(&self, simd: S, a: &mut [Reg<S, X>]) {
+    pub(crate) fn apply(&self, simd: S, a: &mut [Reg<S, X>]) -> Mask<S, X::Real> {
+        let real = |x| Vector::<S, X::Real>::splat(simd, x);
+        let zero = real(X::Real::ZERO);
+        let mut lost = zero.less(zero);
         if !self.needed {
-            return;
+            return lost;
         }
-        let zero = X::from_real(Vector::splat(simd, X::Real::ZERO));
+        let back = real(X::Real::ONE) / self.powers;
+        let zero = X::from_real(zero);
         for x in a.chunks_exact_mut(X::PARTS) {
-            let scaled = X::load(simd, x, 0).scale(self.powers);
+            let element = X::load(simd, x, 0);
+            let scaled = element.scale(self.powers);
+            let again = scaled.scale(back);
+            lost = lost.or(again.re().equal(element.re()).not());
+            if X::PARTS > 1 {
+                lost = lost.or(again.im().equal(element.im()).not());
+            }
             X::choose(self.failed, zero, scaled).store(x, 0);
         }
+        lost
     }
 }

@@ -92,7 +92,7 @@ where
         }
         let scaling = extent.scaling(simd);
         aside = aside.or(scaling.failed);
-        scaling.apply(simd, tile);
+        let _ = scaling.apply(simd, tile);
         let tau = tau.registers::<S>();
         let failed = form::<S, D::Lane<S>>(simd, tile, n, Some(&mut *z), tau, true);
         phase::schur::<S, D::Lane<S>>(simd, tile, z, n, tau);

@@ -11,6 +11,7 @@ use lapax_core::{Items, ItemsMut, Real as _, Scalar as _};
 use lapax_cpu_macros::apart;
 use pulp::Simd;
 
+use super::bidiagonal_qr::{SPREAD_ROUNDINGS, next_bound};
 use super::jacobi::Columns;
 use super::phase;
 use super::qr;
@@ -18,8 +19,9 @@ use super::reflector::{reflect_columns, reflector};
 use super::scaling::Extent;
 use super::svd_bidiagonal::{bidiagonal_values, bidiagonal_vectors, real_scratch};
 use super::tile::{pack, unpack};
-use super::{Kernel, Lane, Mask, Order, Reg, Shape, Tile, Vector, flags};
+use super::{Kernel, Lane, MAX_LANES, Mask, Order, Reg, Shape, Tile, Vector, flags, row};
 use crate::phase::Leading;
+use crate::svd::is_lower_bidiagonal;
 use crate::{Scalar, SingularVectors};
 
 /// The order up to which Jacobi rotations find the values alone sooner: measured on AVX-512, for
@@ -31,6 +33,10 @@ fn jacobi_values(complex: bool) -> usize {
 /// The order up to which Jacobi rotations find the vectors sooner: at order 16 they took 10.5 µs for
 /// f64 where QR steps took 4.8.
 const JACOBI_VECTORS: usize = 8;
+
+/// What columns of norms near 1 are multiplied by before Jacobi rotations, so that few of the squares of their products are
+/// below the least normal number: 2²⁰. The largest in f32, of 16384 elements of 16, are below 2¹²⁶.
+const BEFORE_SQUARES: f64 = 1_048_576.0;
 
 /// Decomposes a group; a matrix that is not finite or does not converge goes to `single`.
 pub(crate) struct Decompose<F> {
@@ -127,7 +133,14 @@ where
             unpack(simd, &*tiles.v, count, shape, left);
             unpack(simd, &*tiles.x, count, Shape { m: k, n: k, order: right_order }, right);
         }
-        self.repair(simd, failed, count, a, (s, u, vt), info.into_data());
+        let mut failed = flags(simd, failed);
+        if m == n && n > 2 {
+            // Reflectors would lose digits of its small values.
+            for (failed, a) in failed.iter_mut().zip(a.chunks_exact(n * n)) {
+                *failed |= is_lower_bidiagonal(a, n);
+            }
+        }
+        self.repair(failed, count, a, (s, u, vt), info.into_data());
     }
 }
 
@@ -142,11 +155,9 @@ impl<F> Decompose<F> {
     }
 
     /// Writes `info`, and goes the slow way in the lanes that failed.
-    #[inline(always)]
-    fn repair<S: Simd, T: Scalar>(
+    fn repair<T: Scalar>(
         &self,
-        simd: S,
-        failed: Mask<S, T::Real>,
+        failed: [bool; MAX_LANES],
         count: usize,
         a: &[T],
         (s, u, vt): (&mut [T::Real], &mut [T], &mut [T]),
@@ -155,10 +166,6 @@ impl<F> Decompose<F> {
         F: Fn(&mut [T], &mut [T::Real], &mut [T], &mut [T]) -> i32,
     {
         info.fill(0);
-        if !failed.any() {
-            return;
-        }
-        let failed = flags(simd, failed);
         for (b, info) in info.iter_mut().enumerate().filter(|(b, _)| failed[*b]) {
             let part = |length: usize| b * (length / count)..(b + 1) * (length / count);
             let (a_part, s_part) = (part(a.len()), part(s.len()));
@@ -284,10 +291,19 @@ fn jacobi<S: Simd, X: Lane<S>>(
     powers: Vector<S, X::Real>,
 ) -> Mask<S, X::Real> {
     let (tall, k) = (tiles.tall, tiles.k);
+    let none = Vector::splat(simd, X::Real::ZERO);
+    let (zero, up) = (X::from_real(none), Vector::splat(simd, X::Real::from_f64(BEFORE_SQUARES)));
+    // The determinant of a matrix of two rows that is triangular, whose digits reflectors would lose.
+    let (mut triangular, mut exact) = (none.less(none), none);
+    if tall == 2 && k == 2 {
+        let (b, c) = (X::load(simd, tiles.a, 1), X::load(simd, tiles.a, 2));
+        let (b, c) = (b.re().abs().max(b.im().abs()), c.re().abs().max(c.im().abs()));
+        triangular = b.equal(none).or(c.equal(none));
+        exact = determinant_of::<S, X>(X::load(simd, tiles.a, 0), X::load(simd, tiles.a, 3), up);
+    }
     qr::factor::<S, X>(simd, tiles.a, tiles.tau, (tall, k));
-    let zero = X::from_real(Vector::splat(simd, X::Real::ZERO));
     for (i, j) in (0..k).flat_map(|j| (0..k).map(move |i| (i, j))) {
-        let x = if i < j { zero } else { X::load(simd, tiles.a, i * tall + j).conj() };
+        let x = if i < j { zero } else { X::load(simd, tiles.a, i * tall + j).conj().scale(up) };
         x.store(tiles.x, j * k + i);
     }
     let vectors = tiles.columns > 0;
@@ -295,9 +311,18 @@ fn jacobi<S: Simd, X: Lane<S>>(
         identity::<S, X>(simd, tiles.v, k);
     }
     let v = vectors.then_some(&mut tiles.v[..]);
-    let (x, norms) = (&mut *tiles.x, &mut *tiles.s);
     let tolerance = (0..2 * k).fold(X::Real::ZERO, |sum, _| sum + X::Real::EPSILON);
-    let mut columns = Columns::<S, X> { x, rows: k, n: k, v, norms, tolerance };
+    let lost = spread_beside_zeros::<S, X>(simd, tiles.x, k);
+    // Of two values the smaller one by the determinant, which keeps its digits where the columns are almost parallel.
+    let mut determinant = none;
+    if k == 2 {
+        let one = Vector::splat(simd, X::Real::ONE);
+        let (a, d) = (X::load(simd, tiles.x, 0), X::load(simd, tiles.x, 3));
+        let of_r = determinant_of::<S, X>(a.scale(one / up), d.scale(one / up), up);
+        determinant = Vector::choose(triangular, exact, of_r);
+    }
+    let (x, norms) = (&mut *tiles.x, &mut *tiles.s);
+    let mut columns = Columns::<S, X> { x, rows: k, n: k, v, norms, tolerance, lost };
     let failed = columns.orthogonalize(simd);
     if vectors {
         tiles.vectors(simd);
@@ -309,9 +334,68 @@ fn jacobi<S: Simd, X: Lane<S>>(
         let s = if vectors { s } else { s.sqrt() };
         let s = Vector::choose(previous.less(s), previous, s);
         previous = s;
-        tiles.s[i] = (s / powers).reg();
+        tiles.s[i] = (s / up / powers).reg();
+    }
+    if k == 2 {
+        let largest = Vector::from_reg(simd, tiles.s[0]);
+        let scaled = largest * powers * up;
+        let s = determinant / Vector::choose(none.less(scaled), scaled, up) / powers;
+        tiles.s[1] = Vector::choose(largest.less(s), largest, s).reg();
     }
     failed
+}
+
+/// |a·d| times `up`, without squares below the least normal number where a and d are not lost anyway.
+#[inline(always)]
+fn determinant_of<S: Simd, X: Lane<S>>(a: X, d: X, up: Vector<S, X::Real>) -> Vector<S, X::Real> {
+    if X::PARTS == 1 {
+        return a.re().abs() * (d.re().abs() * up);
+    }
+    let (a, d) = (a.scale(up).norm_squared().sqrt(), d.scale(up).norm_squared().sqrt());
+    a / up * d
+}
+
+/// |re| + |im|.
+#[inline(always)]
+fn size_of_number<S: Simd, X: Lane<S>>(simd: S, x: &[Reg<S, X>], p: usize) -> Vector<S, X::Real> {
+    let x = X::load(simd, x, p);
+    if X::PARTS == 1 { x.re().abs() } else { x.re().abs() + x.im().abs() }
+}
+
+/// The lanes in which R is bidiagonal, and its singular values, which bidiagonal matrices determine to all their digits,
+/// are too far apart for rotations of its columns, unless it is diagonal. The tile holds Rᴴ.
+#[inline(always)]
+fn spread_beside_zeros<S: Simd, X: Lane<S>>(
+    simd: S,
+    x: &[Reg<S, X>],
+    k: usize,
+) -> Mask<S, X::Real> {
+    let zero = Vector::<S, X::Real>::splat(simd, X::Real::ZERO);
+    let (mut beyond, mut beside) = (zero, zero);
+    for (j, i) in (0..k).flat_map(|j| (j + 1..k).map(move |i| (j, i))) {
+        let size = size_of_number::<S, X>(simd, x, j * k + i);
+        if i == j + 1 {
+            beside = size.max(beside);
+        } else {
+            beyond = size.max(beyond);
+        }
+    }
+    let bidiagonal = beyond.equal(zero).and(zero.less(beside));
+    if k < 3 || !bidiagonal.any() {
+        return zero.less(zero);
+    }
+    // Demmel and Kahan's bound, as in [`super::bidiagonal_qr`].
+    let mut mu = size_of_number::<S, X>(simd, x, 0);
+    let (mut smallest, mut largest) = (mu, beside.max(mu));
+    for j in 1..k {
+        let d = size_of_number::<S, X>(simd, x, j * (k + 1));
+        let e = size_of_number::<S, X>(simd, x, (j - 1) * (k + 1) + 1);
+        mu = next_bound(simd, mu, e, d);
+        smallest = Vector::choose(mu.less(smallest), mu, smallest);
+        largest = d.max(largest);
+    }
+    let condition = row::<X::Real>(k) * X::Real::from_f64(SPREAD_ROUNDINGS);
+    bidiagonal.and((Vector::splat(simd, condition) * smallest).less_or_equal(largest))
 }
 
 #[inline(always)]

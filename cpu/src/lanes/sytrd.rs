@@ -142,7 +142,7 @@ fn reduce<S: Simd, X: Lane<S>>(
     }
     let scaling = extent.scaling(simd);
     for (j, column) in a.chunks_exact_mut(n * X::PARTS).enumerate() {
-        scaling.apply(simd, &mut column[j * X::PARTS..]);
+        let _ = scaling.apply(simd, &mut column[j * X::PARTS..]);
     }
     tridiagonalize::<S, X>(simd, a, d, e, tau);
     for (j, column) in a.chunks_exact_mut(n * X::PARTS).enumerate() {

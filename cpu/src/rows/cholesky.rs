@@ -9,7 +9,7 @@ use pulp::Simd;
 
 use super::lu::number;
 use super::{LANES, LaneNumbers, Sides, read};
-use crate::cholesky::root;
+use crate::cholesky::{SUMMED, root};
 use crate::lanes::{Kernel, Lane, LaneReal, Order, Reg, Tile, Vector, width};
 use crate::padded::Padded;
 use crate::simd::Ahead;
@@ -164,32 +164,29 @@ impl<S: Simd, T: Scalar> Work<'_, S, T> {
         let im = if T::IS_COMPLEX { re + lanes } else { re };
         for i in (register / REGISTERS * REGISTERS..self.high).step_by(REGISTERS) {
             let rows = i * parts..(i + REGISTERS) * parts;
-            let mut sums = [[T::Lane::<S>::splat(simd, T::ZERO); REGISTERS]; TOGETHER];
-            for (sums, column) in sums.iter_mut().zip(rest.chunks_exact(length)) {
-                for (r, sum) in sums.iter_mut().enumerate() {
-                    *sum = T::Lane::<S>::load(simd, &column[rows.clone()], r);
-                }
-            }
-            for column in known.chunks_exact(length) {
-                let numbers: &[T::Real] = bytemuck::cast_slice(column);
-                let (re, im) = (&numbers[re..re + TOGETHER], &numbers[im..im + TOGETHER]);
-                let column = &column[rows.clone()];
-                let mut l = [T::Lane::<S>::splat(simd, T::ZERO); REGISTERS];
-                for (r, l) in l.iter_mut().enumerate() {
-                    *l = T::Lane::<S>::load(simd, column, r);
-                }
-                for (c, sums) in sums.iter_mut().enumerate() {
-                    let factor =
-                        T::from_parts(re[c], if T::IS_COMPLEX { -im[c] } else { T::Real::ZERO });
-                    let factor = T::Lane::<S>::splat(simd, factor);
-                    for (sum, &l) in sums.iter_mut().zip(&l) {
-                        *sum = sum.sub_mul(factor, l);
+            for known in known.chunks(SUMMED * length) {
+                let mut sums = [[T::Lane::<S>::splat(simd, T::ZERO); REGISTERS]; TOGETHER];
+                for column in known.chunks_exact(length) {
+                    let numbers: &[T::Real] = bytemuck::cast_slice(column);
+                    let (re, im) = (&numbers[re..re + TOGETHER], &numbers[im..im + TOGETHER]);
+                    let column = &column[rows.clone()];
+                    let mut l = [T::Lane::<S>::splat(simd, T::ZERO); REGISTERS];
+                    for (r, l) in l.iter_mut().enumerate() {
+                        *l = T::Lane::<S>::load(simd, column, r);
+                    }
+                    for (c, sums) in sums.iter_mut().enumerate() {
+                        let im = if T::IS_COMPLEX { -im[c] } else { T::Real::ZERO };
+                        let factor = T::Lane::<S>::splat(simd, T::from_parts(re[c], im));
+                        for (sum, &l) in sums.iter_mut().zip(&l) {
+                            *sum = sum.add_mul(factor, l);
+                        }
                     }
                 }
-            }
-            for (sums, column) in sums.iter().zip(rest.chunks_exact_mut(length)) {
-                for (r, &sum) in sums.iter().enumerate() {
-                    sum.store(&mut column[rows.clone()], r);
+                for (sums, column) in sums.iter().zip(rest.chunks_exact_mut(length)) {
+                    for (r, &sum) in sums.iter().enumerate() {
+                        let column = &mut column[rows.clone()];
+                        (T::Lane::<S>::load(simd, column, r) - sum).store(column, r);
+                    }
                 }
             }
         }
