@@ -38,17 +38,8 @@ from lapax._table import ops
 def rewrite_programs() -> list[Callable[[], None]]:
     """Lets programs be lowered so; returns what undoes it."""
     undo = [private.rewrite_bodies(_rewritten)]
-    for primitive in (
-        _cholesky_p,
-        _lu_solve_p,
-        _slogdet_p,
-        _solve_p,
-        _inv_p,
-        _hess_p,
-        _symmetrize_p,
-    ):
-        rule = primitive.rule
-        undo.append(private.replace_lowering(primitive.primitive, _rules.PLATFORM, rule, True))
+    for fused in _FUSED:
+        undo.append(private.replace_lowering(fused.primitive, _rules.PLATFORM, fused.rule, True))
     return undo
 
 
@@ -161,16 +152,7 @@ def _symmetrized(program: Program, atom: Any) -> Any | None:
     if added is None:
         return None
     a, adjoint = program.operands(added)
-    is_complex = jnp.issubdtype(a.aval.dtype, jnp.complexfloating)
-    if is_complex:
-        conjugate = program.maker(adjoint, "conj")
-        if conjugate is None:
-            return None
-        adjoint = conjugate.invars[0]
-    turned = program.maker(adjoint, "transpose")
-    if turned is None or program.operands(turned)[0] is not a:
-        return None
-    return a if _swaps_last(turned.params["permutation"]) else None
+    return a if _adjoint_of(program, adjoint) is a else None
 
 
 def _swaps_last(permutation: Sequence[int]) -> bool:
@@ -182,6 +164,70 @@ def _swaps_last(permutation: Sequence[int]) -> bool:
 def _is_number(atom: Any, number: int) -> bool:
     value = getattr(atom, "val", None)
     return value is not None and jnp.ndim(value) == 0 and bool(value == number)
+
+
+# A·X = B from the Cholesky factor L, A = L·Lᴴ, or U, A = Uᴴ·U, and with a factor nobody else reads.
+
+_cho_solve_p = _Fused("cho_solve", (2, 2))
+_posv_p = _Fused("posv", (2, 2))
+
+
+def _by_both_triangles(program: Program, eqn: Any) -> Any:
+    """The second of the triangular systems L·Y = B, Lᴴ·X = Y, or Uᴴ·Y = B, U·X = Y."""
+    factor, right = program.operands(eqn)
+    first = program.maker_of_same(right, "triangular_solve")
+    if first is None or program.operands(first)[0] is not factor:
+        return None
+    lower, b = eqn.params["lower"], program.operands(first)[1]
+    ways = [first.params, eqn.params] if lower else [eqn.params, first.params]
+    is_complex = np.issubdtype(factor.aval.dtype, np.complexfloating)
+    plain, adjoint = ways
+    if not all(way["left_side"] and way["lower"] == lower for way in ways) or any(
+        way["unit_diagonal"] for way in ways
+    ):
+        return None
+    if plain["transpose_a"] or plain["conjugate_a"] or not adjoint["transpose_a"]:
+        return None
+    if is_complex and not adjoint["conjugate_a"]:
+        return None
+    if program.readers(first.outvars[0]) > 1 or not _cho_solve_p.fits(
+        [factor.aval, b.aval], {"lower": lower}
+    ):
+        return None
+    whole = _factored(program, factor, lower=lower)
+    if whole is not None and _posv_p.fits([whole[0].aval, b.aval], whole[1]):
+        a, params = whole
+        return eqn.replace(primitive=_posv_p.primitive, invars=[a, b], params=params)
+    params = {"lower": lower}
+    return eqn.replace(primitive=_cho_solve_p.primitive, invars=[factor, b], params=params)
+
+
+def _factored(program: Program, factor: Any, *, lower: bool) -> tuple[Any, dict[str, bool]] | None:
+    """The A whose factor this is, read by two triangular systems alone; U is that of Aᴴ, turned."""
+    if program.readers(factor) > 2:
+        return None
+    made = factor if lower else _adjoint_of(program, factor)
+    found = None if made is None else program.maker(made, _cholesky_p.primitive.name)
+    if found is None or (not lower and program.readers(made) > 1):
+        return None
+    (a,) = program.operands(found)
+    whole = a if lower else _adjoint_of(program, a)
+    if whole is None and found.params["symmetrize_input"]:
+        whole = a  # It is Hermitian.
+    return None if whole is None else (whole, {"lower": lower, **found.params})
+
+
+def _adjoint_of(program: Program, atom: Any) -> Any | None:
+    """The matrix whose adjoint this is; None of another."""
+    if np.issubdtype(atom.aval.dtype, np.complexfloating):
+        conjugate = program.maker(atom, "conj")
+        if conjugate is None:
+            return None
+        atom = conjugate.invars[0]
+    turned = program.maker(atom, "transpose")
+    if turned is None or not _swaps_last(turned.params["permutation"]):
+        return None
+    return program.operands(turned)[0]
 
 
 # The Hermitian part of a matrix, (A + Aᴴ)/2, where its eigenvalues are wanted.
@@ -471,9 +517,22 @@ def _call(eqn: Any) -> Any:
     return None
 
 
+_FUSED = (
+    _cholesky_p,
+    _cho_solve_p,
+    _posv_p,
+    _lu_solve_p,
+    _solve_p,
+    _inv_p,
+    _slogdet_p,
+    _hess_p,
+    _symmetrize_p,
+)
+
 _RULES = {
     "select_n": _masked,
     "div": _hermitian_part,
+    "triangular_solve": _by_both_triangles,
     _lu_solve_p.primitive.name: _by_own_factors,
 }
 """What is found by its last operation."""

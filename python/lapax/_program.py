@@ -8,6 +8,7 @@ that what belongs together stands together; the operations stay the same.
 from __future__ import annotations
 
 import collections
+import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -16,9 +17,24 @@ import numpy as np
 from jax.extend.core import Literal, Var
 
 from lapax import _jax_private as private
+from lapax._lowering import is_static
 
 _SHORT = 64
 """The equations up to which an inner jit is opened: a call of jax.numpy.linalg has fewer."""
+
+_TRACKED = 1 << 20
+"""The elements up to which is found out where reshaping moves them: a few milliseconds."""
+
+_VIEWS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
+    "reshape": lambda x, params: x.reshape(params["new_sizes"]),
+    "transpose": lambda x, params: x.transpose(params["permutation"]),
+    "squeeze": lambda x, params: x.squeeze(tuple(params["dimensions"])),
+    "slice": lambda x, params: x[
+        tuple(map(slice, params["start_indices"], params["limit_indices"], _strides(params)))
+    ],
+    "broadcast_in_dim": lambda x, params: _broadcast(x, params),
+}
+"""What moves elements and changes none, and how."""
 
 Match = Callable[[Any], Any]
 """What replaces an equation with a body of its own; None where it stays."""
@@ -90,6 +106,27 @@ class Program:
         atom = self.atom(atom)
         eqn = None if isinstance(atom, Literal) else self._makers.get(atom)
         return eqn if eqn is None or not names or eqn.primitive.name in names else None
+
+    def maker_of_same(self, atom: Any, name: str) -> Any | None:
+        """The equation of this primitive that makes the array which an atom is after being turned
+        and reshaped, and is again; None of another."""
+        views, shape = [], tuple(atom.aval.shape)
+        eqn = self.maker(atom)
+        while eqn is not None and eqn.primitive.name in _VIEWS:
+            views.append(eqn)
+            eqn = self.maker(eqn.invars[0])
+        if eqn is None or eqn.primitive.name != name:
+            return None
+        if not views:
+            return eqn
+        made = tuple(eqn.outvars[0].aval.shape)
+        size = math.prod(made) if is_static(made) else _TRACKED + 1
+        if made != shape or size > _TRACKED:
+            return None
+        places = moved = np.arange(size).reshape(made)
+        for view in reversed(views):
+            moved = _VIEWS[view.primitive.name](moved, view.params)
+        return eqn if np.array_equal(moved, places) else None
 
     def operands(self, eqn: Any) -> list[Any]:
         """What an equation reads."""
@@ -235,6 +272,18 @@ def _length(jaxpr: Any) -> int:
     """The equations of a body and of those in it."""
     inner = (body for eqn in jaxpr.eqns for body in private.bodies(eqn))
     return len(jaxpr.eqns) + sum(map(_length, inner))
+
+
+def _strides(params: Mapping[str, Any]) -> Sequence[int | None]:
+    return params["strides"] or [None] * len(params["start_indices"])
+
+
+def _broadcast(x: Any, params: Mapping[str, Any]) -> Any:
+    shape, dims = params["shape"], params["broadcast_dimensions"]
+    sizes = [1] * len(shape)
+    for dim, size in zip(dims, x.shape, strict=True):
+        sizes[dim] = size
+    return np.broadcast_to(x.reshape(sizes), shape)
 
 
 def _renamed(names: Mapping[Any, Any], atom: Any) -> Any:

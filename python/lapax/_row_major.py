@@ -63,6 +63,14 @@ def _cholesky(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
     return {"symmetrize": np.bool_(params.get("symmetrize_input", False))}
 
 
+def _uplo(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
+    return {"uplo": np.uint8(ord("L" if params["lower"] else "U"))}
+
+
+def _posv(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
+    return {**_uplo(_, params), "symmetrize": np.bool_(params["symmetrize_input"])}
+
+
 def _eig(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     implementation = params.get("implementation")
     lapack = implementation is None or implementation.name == "LAPACK"
@@ -152,6 +160,7 @@ def _triangular_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes
 
 
 _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes | None]] = {
+    "cho_solve": _uplo,
     "cholesky": _cholesky,
     "eig": _eig,
     "eigh": _eigh,
@@ -162,6 +171,7 @@ _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes |
     "inv": _always,
     "lu": _always,
     "lu_solve": _lu_solve,
+    "posv": _posv,
     "qr": _qr,
     "qr_r": _qr,
     "schur": _schur,
