@@ -3,11 +3,12 @@
 use lapax_core::{Items, ItemsMut, Scalar as _, for_each_large, for_each_part, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
 
-use crate::lanes::{self, for_each_group};
+use crate::lanes::{self, BATCH, for_each_group};
 use crate::lu::{LANES_ORDER, TILED_ORDER, getrf, lu};
 use crate::outcome::Outcome;
 use crate::row_major::Getrf;
 use crate::scalar::nanoseconds;
+use crate::solve::repeated;
 use crate::{Error, InOut, Real as _, Scalar, Serial, Threads};
 
 /// The matrices that are factored with one call where they do not go through lanes.
@@ -106,10 +107,12 @@ pub(crate) fn by_factors<T: Scalar>(
         });
     } else {
         for_each_part(batch, TOGETHER, operands, time, threads, |(a, sign, logabs), items| {
-            let together = items.min(TOGETHER);
+            let together = batch.min(TOGETHER);
+            let least = BATCH.min(together);
+            let room = items.clamp(least, together);
             let mut few = ([T::ZERO; FEW], [0; 2 * FEW]);
             let mut many;
-            let (numbers, integers) = (n * n * together, factor.integers(n) * together);
+            let (numbers, integers) = (n * n * room, factor.integers(n) * room);
             let (factors, integers) = if numbers <= FEW {
                 (&mut few.0[..numbers], &mut few.1[..integers])
             } else {
@@ -123,7 +126,18 @@ pub(crate) fn by_factors<T: Scalar>(
             let mut matrices = a.data().chunks((together * n * n).max(1));
             for (sign, logabs) in results {
                 let a = matrices.next().unwrap_or_default();
-                outcome.take(group.find(a, sign, logabs, &Serial));
+                let count = sign.len();
+                if count < least && n > 0 {
+                    // As in `solve`: a call for so few would go another way than those for whole groups.
+                    let a = repeated(a, n * n, least);
+                    let (mut signs, mut logs) = ([T::ZERO; BATCH], [T::Real::ZERO; BATCH]);
+                    let found = group.find(&a, &mut signs[..least], &mut logs[..least], &Serial);
+                    outcome.take(found);
+                    sign.copy_from_slice(&signs[..count]);
+                    logabs.copy_from_slice(&logs[..count]);
+                } else {
+                    outcome.take(group.find(a, sign, logabs, &Serial));
+                }
             }
         });
     }

@@ -176,7 +176,7 @@ pub(crate) fn by_factors<T: Scalar>(
 }
 
 /// The items of so many numbers each that there are, and the last one again as often as makes `count` of them.
-fn repeated<T: Scalar>(items: &[T], size: usize, count: usize) -> Vec<T> {
+pub(crate) fn repeated<T: Scalar>(items: &[T], size: usize, count: usize) -> Vec<T> {
     let last = &items[items.len() - size..];
     items.iter().copied().chain(last.iter().copied().cycle()).take(count * size).collect()
 }

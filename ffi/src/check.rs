@@ -163,7 +163,10 @@ impl<'a> Check<'a> {
         }
         for (index, dim) in self.signature.dims.iter().enumerate() {
             if let Some(formula) = &dim.formula {
-                let value = (formula.evaluate)(&self.dims, &self.attrs);
+                // No formula overflows by less than a factor of two; no memory has so many elements.
+                let size = |size: &Option<i64>| size.map(|size| size.min(i64::MAX / 4));
+                let sizes: Vec<_> = self.dims.iter().map(size).collect();
+                let value = (formula.evaluate)(&sizes, &self.attrs);
                 if let (Some(given), Some(value)) = (self.dims[index], value)
                     && given != value
                 {

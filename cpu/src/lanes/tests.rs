@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 #![allow(clippy::cast_precision_loss, reason = "sizes here are small")]
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
 use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Scalar as _, Serial};
 use pulp::Simd;
 
@@ -270,7 +272,7 @@ fn multiply_by_q<T: Scalar>(
 }
 
 /// The same eigenvalues as of single matrices, and A·V = V·diag(w) with orthonormal V.
-fn eigh<T: Scalar>() {
+fn eigh<T: Scalar<Real: Scalar>>() {
     for (n, batch) in ORDERS.into_iter().flat_map(|(n, _)| BATCHES.map(|b| (n, b))) {
         let mut a = random::<T>(n * n * batch);
         // Far from 1 in some lanes, and not finite in one.
@@ -290,10 +292,23 @@ fn eigh<T: Scalar>() {
         {
             for level in Level::available() {
                 let what = format!("{uplo:?} {order:?} {n}, batch {batch}, {level:?}");
+                // Left are what is not finite, and what has elements that scaling would make less of.
+                let split = (0..batch).filter(|b| b % 9 == 6).count();
+                let left = AtomicUsize::new(0);
                 let single = |v: &mut [T], w: &mut [T::Real]| {
-                    assert!(!v[0].is_finite(), "{what}: only one matrix is not finite");
-                    w.fill(T::Real::from_f64(f64::NAN));
-                    -4
+                    if !v[0].is_finite() {
+                        w.fill(T::Real::from_f64(f64::NAN));
+                        return -4;
+                    }
+                    assert!(left.fetch_add(1, Relaxed) < 2 * split, "{what}: more are left");
+                    let v = InOut { src: None, dst: v };
+                    if order == Order::Row {
+                        crate::eigh::eigh(uplo, 1, n, v, w, &Serial).unwrap();
+                    } else {
+                        let job = crate::Vectors::Wanted;
+                        crate::eigh::syevd(job, uplo, 1, n, v, w, &mut [0], &Serial).unwrap();
+                    }
+                    0
                 };
                 let kernel = super::eigh::Decompose { n, uplo, order, single };
                 let (mut v, mut w) = (a.clone(), vec![T::Real::ONE; n * batch]);

@@ -298,8 +298,7 @@ fn svd_of<T: Scalar<Real: Scalar>>(
     let at = |a: &[T], p: usize| a.get(p % m + p / m * order).copied().unwrap_or(T::ZERO);
     let mut cut: Vec<T> =
         a.chunks_exact(order * order).flat_map(|a| (0..m * n).map(|p| at(a, p))).collect();
-    let (k, all) = (m.min(n), job == SingularVectors::All);
-    let [rows, columns] = if all { [m, n] } else { [k, k] };
+    let (k, (rows, columns)) = (m.min(n), job.sides(m, n));
     let mut s = reals::<T>(k * batch);
     let (mut u, mut vt) = (vec![T::ONE; m * rows * batch], vec![T::ONE; columns * n * batch]);
     let mut info = vec![7; batch];

@@ -148,7 +148,7 @@ fn by_bisection<R: Scalar<Real = R>>(d: &[R], e: &[R]) -> Vec<f64> {
 }
 
 /// U·diag(s)·Vᴴ = A, and the values are those that one matrix has in double precision.
-fn decompositions<T: Scalar>() {
+fn decompositions<T: Scalar<Real: Scalar>>() {
     let shapes = [(1, 4), (7, 7), (9, 20), (17, 16), (32, 32), (70, 13), (5, 100), (40, 37)];
     let jobs = [SingularVectors::All, SingularVectors::Thin, SingularVectors::None];
     for ((m, n), batch) in shapes.into_iter().flat_map(|s| BATCHES.map(|b| (s, b))) {
@@ -163,7 +163,7 @@ fn decompositions<T: Scalar>() {
     }
 }
 
-fn decompose<T: Scalar>(
+fn decompose<T: Scalar<Real: Scalar>>(
     level: Level,
     job: SingularVectors,
     (m, n, batch): (usize, usize, usize),
@@ -183,9 +183,18 @@ fn decompose<T: Scalar>(
         ItemsMut::new("vt", batch, &[vt_rows, n], &mut vt).unwrap(),
         ItemsMut::new("info", batch, &[], &mut info).unwrap(),
     );
-    let single = |a: &mut [T], _: &mut [T::Real], _: &mut [T], _: &mut [T]| {
-        assert!(a.iter().any(|a| !a.is_finite()), "{what}: did not converge");
-        -4
+    // Left are what is not finite, and some whose values are of many sizes, with zeros among them.
+    let hard = (0..batch).filter(|b| matches!(b % 10, 1 | 2 | 5 | 8 | 9)).count();
+    let left = AtomicUsize::new(0);
+    let single = |a: &mut [T], s: &mut [T::Real], u: &mut [T], vt: &mut [T]| {
+        if a.iter().any(|a| !a.is_finite()) {
+            return -4;
+        }
+        assert!(left.fetch_add(1, Relaxed) < hard, "{what}: more are left");
+        let (a, mut info) = (InOut { src: None, dst: a }, [0]);
+        let results = Svd { s, u, vt, info: &mut info };
+        gesdd(job, 1, m, n, a, results, &Serial).unwrap();
+        info[0]
     };
     let leading = if batch % 2 == 0 { Leading::Left } else { Leading::Right };
     let kernel = crate::lanes::svd::Decompose { job, m, n, leading, single };
