@@ -1,4 +1,5 @@
-"""Chosen rows on a busy machine, from several threads, on one core and on all, and their memory.
+"""Chosen rows on a busy machine, from several threads, on one core and on all, in a plain loop;
+what compiling them takes, and their memory.
 
 What has to be set before JAX starts its threads, and what counts memory, runs in a child process
 (`python -c` of CHILD), which prints its row as JSON.
@@ -9,9 +10,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import os
+import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,14 +28,18 @@ from lapax._bench import measure
 from lapax._bench.functions import FUNCTIONS
 from lapax._bench.measure import Program
 from lapax._bench.plan import FunctionJob, never_returns, plan, select
-from lapax._bench.rows import Row
+from lapax._bench.rows import Row, spread
 from lapax._checks.equations import Size
+from lapax._install import installed
+from lapax._lowering import numpy_dtype
 
 CONDITIONS = {
     "neighbour": "beside one busy process",
     "contended": "beside a busy process per core",
     "concurrent": "called by four Python threads at once",
     "threads": "on one core and on all, in processes of their own",
+    "plain": "in a loop without rests, on the default allocator, each side in its own process",
+    "compile": "for the time from a new shape to a program, each side in its own process",
     "memory": "for the memory that a call adds, in processes of their own",
 }
 
@@ -42,8 +50,17 @@ CHOSEN = ("cholesky", "lu_factor", "solve", "inv", "qr", "eigh", "svd")
 POINTS = ((4, 10_000), (32, 1_000), (256, 1))
 """n and batch: lanes, the largest order in lanes, and one matrix over all cores."""
 
+SIDES = ("lapax", "stock")
+
 CALLERS = 4
 """Python threads of a concurrent row."""
+
+TURNS = 3
+"""Processes of each side, in turns: a row has the median of their times."""
+
+SHAPES = 4
+"""Orders, one after another, that a function is compiled for before the median is taken: what the
+first costs besides, such as imports, comes before."""
 
 CHILD_SECONDS = 300
 """How long a child may take, most of it importing and compiling."""
@@ -81,18 +98,28 @@ def measured(wanted: Sequence[str], only: frozenset[str], seconds: float) -> Ite
             for cores in sorted({1, len(os.sched_getaffinity(0))}):
                 for job in jobs:
                     yield _timed_on(cores, job, seconds)
-        else:
+        elif condition == "memory":
             yield from map(_memory, jobs)
+        else:
+            for job in jobs:
+                yield _by_sides(condition, job, seconds)
 
 
 def child(name: str, dtype: str, n: str, batch: str, what: str) -> None:
-    """Prints the times of a chosen row, `what` being seconds, or the bytes of the side `what`."""
+    """Prints the times of a chosen row, `what` being seconds, or as `what` says: "memory lapax" the
+    bytes that lapax adds, "plain stock 0.3" seconds of a call of stock JAX's, "compile lapax" those
+    of compiling."""
     job = _job(name, dtype, int(n), int(batch))
+    kind, *rest = what.split()
     with jax.enable_x64(True):
-        if what in ("lapax", "stock"):
-            print(json.dumps(_added_bytes(job, what)))
+        jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
+        if kind == "memory":
+            print(json.dumps(_added_bytes(job, *rest)))
+        elif kind == "plain":
+            print(json.dumps(_in_a_loop(job, rest[0], float(rest[1]))))
+        elif kind == "compile":
+            print(json.dumps(_compiling(job, *rest)))
         else:
-            jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
             print(json.dumps(dataclasses.asdict(measure.measured(job, float(what)))))
 
 
@@ -153,7 +180,7 @@ def _timed_on(cores: int, job: FunctionJob, seconds: float) -> Row:
 def _memory(job: FunctionJob) -> Row:
     cores, row = len(os.sched_getaffinity(0)), dataclasses.replace(job.row, condition="memory")
     try:
-        ours, theirs = (_in_child(cores, job, side) for side in ("lapax", "stock"))
+        ours, theirs = (_in_child(cores, job, f"memory {side}") for side in SIDES)
     except _ChildError as error:
         return dataclasses.replace(row, skipped=str(error))
     failed = measure.wrong([ours["residual"], theirs["residual"]])
@@ -161,11 +188,64 @@ def _memory(job: FunctionJob) -> Row:
     return row if failed else dataclasses.replace(row, ours=ours["bytes"], theirs=theirs["bytes"])
 
 
+def _by_sides(condition: str, job: FunctionJob, seconds: float) -> Row:
+    """Both sides in turns, each time in a process of its own."""
+    cores, row = len(os.sched_getaffinity(0)), dataclasses.replace(job.row, condition=condition)
+    found: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
+    try:
+        for _ in range(TURNS):
+            for side, results in found.items():
+                results.append(_in_child(cores, job, f"{condition} {side} {seconds}"))
+    except _ChildError as error:
+        return dataclasses.replace(row, skipped=str(error))
+    residuals = [max(turn["residual"] for turn in results) for results in found.values()]
+    row = dataclasses.replace(row, residual=residuals[0], failed=measure.wrong(residuals))
+    if row.failed:
+        return row
+    ours, theirs = ([turn["seconds"] for turn in results] for results in found.values())
+    return dataclasses.replace(
+        row,
+        ours=statistics.median(ours),
+        theirs=statistics.median(theirs),
+        spread=max(map(spread, (ours, theirs))),
+    )
+
+
+def _in_a_loop(job: FunctionJob, who: str, seconds: float) -> dict[str, float]:
+    """The median of the times of calls, one right after another."""
+    prepared = job.prepare()
+    side = prepared.ours if who == "lapax" else prepared.theirs
+    residual = prepared.check(side.answer())
+    times: list[float] = []
+    last = time.perf_counter() + seconds
+    while time.perf_counter() < last or len(times) < TURNS:
+        start = time.perf_counter()
+        jax.block_until_ready(side())
+        times.append(time.perf_counter() - start)
+    return {"seconds": statistics.median(times), "residual": residual}
+
+
+def _compiling(job: FunctionJob, who: str, *_: str) -> dict[str, float]:
+    """The median of the times for shapes that are new, from tracing on."""
+    times, residual = [], math.nan
+    with contextlib.nullcontext() if who == "stock" else installed():
+        for order in range(job.size.n, job.size.n + 1 + SHAPES):
+            size = Size(order, order, job.size.batch)
+            args = job.function.inputs(np.random.default_rng(0), numpy_dtype(job.dtype), size)
+            start = time.perf_counter()
+            program = jax.jit(job.function.call).lower(*args).compile()
+            times.append(time.perf_counter() - start)
+            if order == job.size.n:
+                answer = [np.asarray(leaf) for leaf in jax.tree.leaves(program(*args))]
+                residual = float(np.max(job.function.ratios(args, answer), initial=0.0))
+    return {"seconds": statistics.median(times[1:]), "residual": residual}
+
+
 def _in_child(cores: int, job: FunctionJob, what: str) -> dict[str, Any]:
     row = job.row
     words = [str(cores), row.name, row.dtype, str(row.n), str(row.batch), what]
     command = [sys.executable, "-c", CHILD, *words]
-    environment = os.environ | (RETURN_MEMORY if what in ("lapax", "stock") else {})
+    environment = os.environ | (RETURN_MEMORY if what.startswith("memory") else {})
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=CHILD_SECONDS, env=environment

@@ -76,7 +76,7 @@ def markdown(rows: Sequence[Row], machine: Mapping[str, str], source: str) -> st
 
 def _slower(rows: Sequence[Row]) -> str:
     """How many rows are below 1, and those that are below what noise explains."""
-    quiet = [row for row in rows if row.quiet and row.condition != "memory"]
+    quiet = [row for row in rows if row.quiet and row.condition not in ("memory", "compile")]
     stock = [row for row in quiet if row.ratio < 1]
     besides = sorted((row for row in quiet if row.to_mkl < MKL_LEAST), key=lambda row: row.to_mkl)
     shown = sorted((row for row in stock if row.ratio < NOISE), key=lambda row: row.ratio)

@@ -41,7 +41,7 @@ class Row:
     n: int
     batch: int
     condition: str = "quiet"
-    """quiet, neighbour, contended, concurrent, threads=1, … or memory."""
+    """quiet, neighbour, contended, concurrent, threads=1, …, plain, compile or memory."""
     ours: float = math.nan
     """Seconds; bytes where the condition is memory."""
     theirs: float = math.nan

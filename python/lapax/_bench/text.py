@@ -35,7 +35,7 @@ def line(row: Row) -> str:
         return f"{head(row)}  FAILED: wrong answer of {row.failed}, limit {check.LIMIT:g}"
     ratio = "-" if math.isnan(row.ratio) else f"{row.ratio:.2f}"
     start = f"{head(row)}{amount(row, row.ours):>11}{amount(row, row.theirs):>11}{ratio:>8}"
-    if row.condition == "memory":
+    if row.condition in ("memory", "compile"):
         return start
     return (
         f"{start}"
