@@ -18,8 +18,15 @@ pub(crate) fn rotation_of<R: Real>(f: R, g: R) -> (Rotation<R>, R) {
     }
     let square = f * f + g * g;
     let safe = square >= R::SAFE_MIN / R::EPSILON && square <= R::MAX * R::EPSILON;
-    let r = if safe { square.sqrt() } else { f.hypot(g) };
-    (Rotation { c: f / r, s: g / r }, r)
+    if safe {
+        let r = square.sqrt();
+        return (Rotation { c: f / r, s: g / r }, r);
+    }
+    // Of denormal numbers r has few digits, and c and s would be those of no rotation.
+    let tiny = square < R::ONE;
+    let (f, g) = if tiny { (f / R::SAFE_MIN, g / R::SAFE_MIN) } else { (f, g) };
+    let r = f.hypot(g);
+    (Rotation { c: f / r, s: g / r }, if tiny { r * R::SAFE_MIN } else { r })
 }
 
 /// Which of two neighbouring columns a rotation calls x.
