@@ -220,16 +220,18 @@ fn drop_negligible<R: Real>(d: &[R], e: &mut [R], spread: bool) -> bool {
         return true;
     }
     let (mut dropped, tolerance) = (false, R::from_f64(ROUNDINGS) * R::EPSILON);
+    let floor = floor(d.len());
+    let small = |e: R, mu: R| e.abs() <= tolerance * mu || e.abs() <= floor;
     let mut mu = d[0].abs();
     for (e, d) in e.iter_mut().zip(&d[1..]) {
-        if e.abs() <= tolerance * mu {
+        if small(*e, mu) {
             (*e, dropped) = (R::ZERO, true);
         }
         mu = next_bound(mu, e.abs(), d.abs());
     }
     let mut mu = d[e.len()].abs();
     for (e, d) in e.iter_mut().zip(d).rev() {
-        if *e != R::ZERO && e.abs() <= tolerance * mu {
+        if *e != R::ZERO && small(*e, mu) {
             (*e, dropped) = (R::ZERO, true);
         }
         mu = next_bound(mu, e.abs(), d.abs());
@@ -237,10 +239,21 @@ fn drop_negligible<R: Real>(d: &[R], e: &mut [R], spread: bool) -> bool {
     dropped
 }
 
-/// Whether e(k) is within a few roundings of its neighbours on the diagonal.
+/// Whether e(k) is within a few roundings of its neighbours on the diagonal, or of nothing.
 #[inline(always)]
 fn negligible<R: Real>(d: &[R], e: &[R], k: usize) -> bool {
-    e[k].abs() <= R::from_f64(ROUNDINGS) * R::EPSILON * (d[k].abs() + d[k + 1].abs())
+    let size = e[k].abs();
+    size <= R::from_f64(ROUNDINGS) * R::EPSILON * (d[k].abs() + d[k + 1].abs())
+        || size <= floor(d.len())
+}
+
+/// What is nothing in a block of order n whose largest element is 1 or more: denormal numbers go round in steps for
+/// ever, which round to themselves. LAPACK's xBDSQR has the same.
+#[inline(always)]
+fn floor<R: Real>(n: usize) -> R {
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    let squared = (n as f64) * (n as f64);
+    R::from_f64(6.0 * squared) * R::SAFE_MIN
 }
 
 /// The smaller singular value of the trailing 2×2 block; `None` where it would be lost in the square
