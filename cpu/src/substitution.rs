@@ -359,9 +359,7 @@ pub(crate) mod tests {
         for (uplo, (n, nrhs), level) in [Uplo::Lower, Uplo::Upper]
             .into_iter()
             .flat_map(|uplo| sizes.map(|size| (uplo, size)))
-            .flat_map(|(uplo, size)| {
-                Level::available().into_iter().map(move |level| (uplo, size, level))
-            })
+            .flat_map(|(uplo, size)| Level::available().map(move |level| (uplo, size, level)))
         {
             let what = format!("{uplo:?}, {n} with {nrhs}, {level:?}");
             let mut a = random::<T>(n * n);

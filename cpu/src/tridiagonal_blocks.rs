@@ -27,6 +27,6 @@ pub(crate) fn largest<R: Real>(d: &[R], e: &[R]) -> R {
 /// T times a number.
 pub(crate) fn scale<R: Real>(d: &mut [R], e: &mut [R], factor: R) {
     if factor != R::ONE {
-        d.iter_mut().chain(e).for_each(|x| *x = *x * factor);
+        d.iter_mut().chain(e).for_each(|x| *x *= factor);
     }
 }

@@ -357,7 +357,7 @@ fn bidiagonal_matrices_keep_their_determinant<T: Sample>() {
                     let x = match j.wrapping_sub(i) {
                         0 => numbers[at] * size(i),
                         // As small as the row, or as large as the column.
-                        1 => numbers[at + 1] * size(if b % 2 == 0 { i } else { j }),
+                        1 => numbers[at + 1] * size(if b.is_multiple_of(2) { i } else { j }),
                         _ => 0.0,
                     };
                     (x, 0)

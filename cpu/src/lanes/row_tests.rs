@@ -408,9 +408,8 @@ fn tridiagonal<T: Scalar>() {
 /// A system's solution has the same bits beside systems whose pivots are zero, NaN, or too small or too
 /// large for their reciprocals.
 fn tridiagonal_beside<T: Scalar>() {
-    for (m, level) in [1, 2, 3, 5, 33]
-        .into_iter()
-        .flat_map(|m| Level::available().into_iter().map(move |level| (m, level)))
+    for (m, level) in
+        [1, 2, 3, 5, 33].into_iter().flat_map(|m| Level::available().map(move |level| (m, level)))
     {
         let batch = 2 * level.lanes::<T>() + 1;
         let [dl, mut d, du, b] = [0, 1, 2, 3].map(|k| random::<T>(m * batch + k)[k..].to_vec());
@@ -457,7 +456,7 @@ fn tridiagonal_columns<T: Scalar>() {
         d.iter_mut().for_each(|d| *d += T::from_real(T::Real::from_f64(3.0)));
         let step = |(i, &multiplier): (usize, &T)| Step { multiplier, swapped: i % 3 == 1 };
         let steps: Vec<_> = random::<T>(m + 3)[3..].iter().enumerate().map(step).collect();
-        for (level, items) in Level::available().into_iter().flat_map(|l| BATCHES.map(|b| (l, b))) {
+        for (level, items) in Level::available().flat_map(|l| BATCHES.map(|b| (l, b))) {
             let b = random::<T>(m * columns * items);
             let mut expected = b.clone();
             for x in expected.chunks_exact_mut(m) {

@@ -84,7 +84,6 @@ fn lu<T: Scalar>() {
             crate::lu::getrf(1, m, n, a, ipiv, &mut [0], &Serial).unwrap();
         }
         for (level, order) in Level::available()
-            .into_iter()
             .flat_map(|level| [Order::Column, Order::Row].map(|order| (level, order)))
         {
             let what = format!("{m}x{n}, batch {batch}, {level:?}, {order:?}");
@@ -411,7 +410,7 @@ fn svd<T: Scalar>() {
         }
         let (k, jobs) =
             (m.min(n), [SingularVectors::All, SingularVectors::Thin, SingularVectors::None]);
-        for (level, job) in Level::available().into_iter().flat_map(|l| jobs.map(|job| (l, job))) {
+        for (level, job) in Level::available().flat_map(|l| jobs.map(|job| (l, job))) {
             let what = format!("{m}x{n}, batch {batch}, {level:?}, {job:?}");
             let (u_cols, vt_rows) = job.sides(m, n);
             let wants_copy = job == SingularVectors::Thin;

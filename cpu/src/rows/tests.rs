@@ -39,7 +39,7 @@ const ORDERS: [(usize, usize); 9] =
 
 /// The levels whose registers hold enough.
 fn levels<T: Scalar>() -> impl Iterator<Item = Level> {
-    Level::available().into_iter().filter(|level| level.lanes::<T>() >= LANES)
+    Level::available().filter(|level| level.lanes::<T>() >= LANES)
 }
 
 /// Matrices with nothing special, with ties, with zero columns, with tiny numbers, with NaN and
@@ -120,7 +120,7 @@ fn few_factors<T: Scalar>() {
     let sizes =
         [(9, 9), (16, 16), (17, 17), (24, 24), (32, 32), (9, 30), (32, 10), (30, 9), (1, 20)];
     for ((m, n), level) in
-        sizes.into_iter().flat_map(|size| Level::available().into_iter().map(move |l| (size, l)))
+        sizes.into_iter().flat_map(|size| Level::available().map(move |l| (size, l)))
     {
         let (k, size) = (m.min(n), m * n);
         let a = matrices::<T>(m, n, Order::Row);
@@ -162,9 +162,7 @@ fn triangles<T: Scalar>(n: usize, batch: usize) -> Vec<T> {
 fn few_systems<T: Scalar>() {
     for (n, nrhs) in [(1, 8), (9, 9), (16, 16), (17, 20), (32, 32), (24, 13)] {
         let (a, b) = (triangles::<T>(n, 3), random::<T>(n * nrhs));
-        for (case, level) in
-            (0..16).flat_map(|case| Level::available().into_iter().map(move |l| (case, l)))
-        {
+        for (case, level) in (0..16).flat_map(|case| Level::available().map(move |l| (case, l))) {
             let uplo = if case & 1 == 0 { Uplo::Lower } else { Uplo::Upper };
             let diag = if case & 2 == 0 { Diag::Unit } else { Diag::NonUnit };
             let conj = case & 4 != 0;
@@ -394,7 +392,7 @@ fn few_hermitian<T: Scalar>() {
         indefinite[n * n - 1] = T::from_real(T::Real::from_f64(-1.0));
         for (mean, level) in [false, true]
             .into_iter()
-            .flat_map(|mean| Level::available().into_iter().map(move |level| (mean, level)))
+            .flat_map(|mean| Level::available().map(move |level| (mean, level)))
         {
             let factor = |a: &[T]| {
                 let mut l = a.to_vec();

@@ -17,7 +17,7 @@ fn sytrd<T: Scalar>() {
             a[7 * n * n] = T::from_real(T::Real::from_f64(f64::INFINITY));
         }
         for (level, uplo) in
-            Level::available().into_iter().flat_map(|l| [Uplo::Lower, Uplo::Upper].map(|u| (l, u)))
+            Level::available().flat_map(|l| [Uplo::Lower, Uplo::Upper].map(|u| (l, u)))
         {
             let what = format!("{uplo:?} {n}, batch {batch}, {level:?}");
             let found = tridiagonalized::<T, T>(level, (n, uplo), &a);

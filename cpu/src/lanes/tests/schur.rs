@@ -197,9 +197,7 @@ fn geev<T: Scalar>() {
             let power = |i: usize| T::Real::from_f64(2.0_f64.powi((i % 7).try_into().unwrap()));
             *x = x.scale(power(p % n)).unscale(power(p / n % n));
         }
-        for (level, vectors) in
-            Level::available().into_iter().flat_map(|l| [true, false].map(|v| (l, v)))
-        {
+        for (level, vectors) in Level::available().flat_map(|l| [true, false].map(|v| (l, v))) {
             let what = format!("order {n}, batch {batch}, vectors {vectors}, {level:?}");
             let mut w = [vec![T::ONE; n * batch], vec![T::ONE; n * batch]];
             let mut v = [vec![T::Complex::ONE; a.len()], vec![T::Complex::ONE; a.len()]];
@@ -245,9 +243,9 @@ fn graded<T: Scalar>() {
         3.999_999_999_068_677_4,
         1.955_777_401_596_754_7e-8,
         -4.163_336_398_474_45e-17,
-        5.662_249_027_154_325_6e-26,
+        5.662_249_027_154_326e-26,
         -9.604_527_362_858_736e-33,
-        3.181_115_157_882_995_4e-41,
+        3.181_115_157_882_995e-41,
         -1.915_124_868_736_106e-51,
         8.241_228_531_151_586e-58,
     ];

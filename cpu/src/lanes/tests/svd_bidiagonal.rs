@@ -156,7 +156,7 @@ fn decompositions<T: Scalar<Real: Scalar>>() {
         for (b, a) in a.chunks_exact_mut(m * n).enumerate() {
             make_hard(b, m, a);
         }
-        for (level, job) in Level::available().into_iter().flat_map(|l| jobs.map(|job| (l, job))) {
+        for (level, job) in Level::available().flat_map(|l| jobs.map(|job| (l, job))) {
             let what = format!("{m}x{n}, batch {batch}, {level:?}, {job:?}");
             decompose(level, job, (m, n, batch), &a, &what);
         }
