@@ -4,6 +4,7 @@
 
 mod contract;
 mod library;
+mod phases;
 mod sample;
 mod spectral;
 mod systems;

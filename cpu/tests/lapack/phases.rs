@@ -1,0 +1,60 @@
+//! The phases of results: those of LAPACK's vectors, turned by the rule that lapax promises.
+
+use std::fmt::Debug;
+
+use lapax_cpu::{Real, Scalar};
+
+use crate::sample::{M, N};
+
+/// What makes the first component real and positive whose modulus is this part of the root of the mean square.
+const PART: f64 = 0.4869;
+
+fn factor<T: Scalar>(x: &[T]) -> T {
+    let least = PART / f64::from(u32::try_from(x.len()).unwrap()).sqrt();
+    let first = x.iter().find(|x| modulus(**x) >= least).expect("a vector of norm one");
+    let length = (first.re() * first.re() + first.im() * first.im()).sqrt();
+    first.conj().unscale(length)
+}
+
+fn modulus<T: Scalar>(x: T) -> f64 {
+    x.re().to_f64().hypot(x.im().to_f64())
+}
+
+/// Turns columns of `rows` numbers.
+pub(crate) fn turn<T: Scalar>(vectors: &mut [T], rows: usize) {
+    for column in vectors.chunks_exact_mut(rows) {
+        let factor = factor(column);
+        column.iter_mut().for_each(|x| *x *= factor);
+    }
+}
+
+/// Turns the columns of U, m × any, and with them the rows of Vᴴ, any × n.
+pub(crate) fn turn_pairs<T: Scalar>(u: &mut [T], vt: &mut [T]) {
+    let rows = vt.len() / N;
+    for (j, column) in u.chunks_exact_mut(M).enumerate() {
+        let factor = factor(column);
+        column.iter_mut().for_each(|x| *x *= factor);
+        vt.iter_mut().skip(j).step_by(rows).take(N).filter(|_| j < rows).for_each(|x| {
+            *x *= factor.conj();
+        });
+    }
+}
+
+/// Turns Schur vectors, the columns of Z, and T = Zᴴ·A·Z with them.
+pub(crate) fn turn_schur<T: Scalar>(t: &mut [T], z: &mut [T]) {
+    let factors: Vec<T> = z.chunks_exact(N).map(factor).collect();
+    turn(z, N);
+    for (column, right) in t.chunks_exact_mut(N).zip(&factors) {
+        column.iter_mut().zip(&factors).for_each(|(x, left)| *x *= left.conj() * *right);
+    }
+}
+
+/// Real numbers of the same bits; complex ones that differ by the rounding of two products.
+pub(crate) fn near<T: Scalar + Debug>(what: &str, ours: &[T], theirs: &[T]) {
+    assert_eq!(ours.len(), theirs.len(), "{what}");
+    let bound = if T::IS_COMPLEX { 8.0 * T::Real::EPSILON.to_f64() } else { 0.0 };
+    for (at, (&x, &y)) in ours.iter().zip(theirs).enumerate() {
+        let (distance, size) = (modulus(x - y), modulus(y));
+        assert!(distance <= bound * size, "{what}, at {at}: {x:?} for {y:?}");
+    }
+}
