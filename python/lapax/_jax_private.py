@@ -6,6 +6,7 @@ differs between them says how.
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import re
 import sys
@@ -61,6 +62,24 @@ def lu_solve_function() -> Callable[..., Any]:
 # parameters hold bodies with their constants: ClosedJaxpr, since 0.12 Jaxpr.
 
 
+_unchanged = contextvars.ContextVar("unchanged", default=False)
+
+
+def lower_unchanged(function: Callable[..., Any]) -> Rule:
+    """A lowering rule for a primitive of several results by JAX operations, in which nothing is
+    rewritten: not to what is lowered by them."""
+    lowered = _mlir.lower_fun(function, multiple_results=True)
+
+    def rule(ctx: Any, *operands: Any, **params: Any) -> Any:
+        token = _unchanged.set(True)
+        try:
+            return lowered(ctx, *operands, **params)
+        finally:
+            _unchanged.reset(token)
+
+    return rule
+
+
 def rewrite_bodies(rewrite: Callable[[Any, Any], Any]) -> Callable[[], None]:
     """Lets `rewrite(module context, jaxpr)` say what is lowered for a body, a jaxpr of the same
     variables; returns what undoes it."""
@@ -68,7 +87,8 @@ def rewrite_bodies(rewrite: Callable[[Any, Any], Any]) -> Callable[[], None]:
 
     @functools.wraps(original)
     def lower(ctx: Any, jaxpr: Any, *args: Any, **options: Any) -> Any:
-        return original(ctx, rewrite(ctx, jaxpr), *args, **options)
+        body = jaxpr if _unchanged.get() else rewrite(ctx, jaxpr)
+        return original(ctx, body, *args, **options)
 
     def undo() -> None:
         if _mlir.jaxpr_subcomp is lower:

@@ -102,7 +102,7 @@ def _part_of(name: str, part: str, places: Sequence[int]) -> Primitive:
         return some(whole.bind(a, **params))
 
     primitive.def_abstract_eval(abstract)
-    mlir.register_lowering(primitive, mlir.lower_fun(by_whole, multiple_results=True))
+    mlir.register_lowering(primitive, private.lower_unchanged(by_whole))
     return primitive
 
 

@@ -233,7 +233,8 @@ for warning in caught:
     if "lapax" in str(warning.message):
         print(f"{warning.category.__name__} in {warning.filename}: {warning.message}")
 a = jax.ShapeDtypeStruct((2, 4, 4), np.float32)
-for f in (jnp.linalg.qr, jnp.linalg.eigvalsh):
+r_alone = lambda a: jnp.linalg.qr(a, mode="r")
+for f in (jnp.linalg.qr, r_alone, jnp.linalg.eigvalsh):
     print("lapax" in jax.jit(f).trace(a).lower(lowering_platforms=("cuda",)).as_text())
 print(np.asarray(jnp.linalg.inv(2 * jnp.eye(2))).tolist(), "lapax.lapax_inv" in
       jax.jit(jnp.linalg.inv).lower(jnp.eye(2)).as_text())
@@ -250,23 +251,23 @@ def test_where_the_driver_is_too_old_cuda_is_left_to_jaxlib(driver, version):
         "RuntimeWarning in <string>: lapax leaves CUDA to jaxlib: the NVIDIA driver supports CUDA "
         f"{found}, but lapax's kernels need a driver for CUDA 13.0 (580 or later)"
     )
-    assert rest == ["False", "False", ON_THE_CPU]
+    assert rest == ["False", "False", "False", ON_THE_CPU]
 
 
 @pytest.mark.parametrize("version", [13_000, 13_020, 14_000])
 def test_where_the_driver_is_new_enough_cuda_is_lapaxs(driver, version):
     printed = run_python(INSTALL, **driver(version)).splitlines()
-    assert printed == ["False", "True", "True", ON_THE_CPU]
+    assert printed == ["False", "True", "True", "True", ON_THE_CPU]
 
 
 def test_without_a_driver_programs_for_cuda_are_lapaxs(tmp_path):
     printed = run_python(INSTALL, LD_LIBRARY_PATH=str(tmp_path)).splitlines()
-    assert printed == ["False", "True", "True", ON_THE_CPU]
+    assert printed == ["False", "True", "True", "True", ON_THE_CPU]
 
 
 def test_no_word_of_the_driver_where_jax_is_not_to_use_cuda(driver):
     printed = run_python(INSTALL, JAX_PLATFORMS="cpu", **driver(12_040)).splitlines()
-    assert printed == ["True", "False", "False", ON_THE_CPU]
+    assert printed == ["True", "False", "False", "False", ON_THE_CPU]
 
 
 def test_doctor_says_who_serves_cuda(driver):

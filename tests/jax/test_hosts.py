@@ -68,7 +68,7 @@ def test_export_keeps_lapaxs_own_names(tmp_path):
         ),
         (["jax.numpy.linalg.inv", "f64[3,4]", "--text"], "jax.numpy.linalg.inv of f64[3,4]: Value"),
         (["jax.numpy.linalg.inv", "i32[3]", "--text"], "jax.numpy.linalg.inv of i32[3]: "),
-        (["builtins.len", "f64[3]", "--text"], "builtins.len of f64[3]: TypeError: "),
+        (["builtins.float", "f64[3]", "--text"], "builtins.float of f64[3]: TypeError: "),
         (["inv", "f64[3,3]", "--text"], "no function inv: "),
         ([":inv", "f64[3,3]", "--text"], "no function :inv: "),
         (["jax.numpy.linalg.inv", "f64[,,3,,3]", "--text"], "got 'f64[,,3,,3]'"),
