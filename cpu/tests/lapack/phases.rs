@@ -4,14 +4,16 @@ use std::fmt::Debug;
 
 use lapax_cpu::{Real, Scalar};
 
-use crate::sample::{M, N};
+use crate::sample::{M, N, int};
 
 /// What makes the first component real and positive whose modulus is this part of the root of the mean square.
 const PART: f64 = 0.4869;
 
-fn factor<T: Scalar>(x: &[T]) -> T {
-    let least = PART / f64::from(u32::try_from(x.len()).unwrap()).sqrt();
-    let first = x.iter().find(|x| modulus(**x) >= least).expect("a vector of norm one");
+fn factor<T: Scalar + Debug>(x: &[T]) -> T {
+    let least = PART / f64::from(int(x.len())).sqrt();
+    let Some(first) = x.iter().find(|x| modulus(**x) >= least) else {
+        panic!("no vector of norm one: {x:?}");
+    };
     let length = (first.re() * first.re() + first.im() * first.im()).sqrt();
     first.conj().unscale(length)
 }
@@ -21,7 +23,7 @@ fn modulus<T: Scalar>(x: T) -> f64 {
 }
 
 /// Turns columns of `rows` numbers.
-pub(crate) fn turn<T: Scalar>(vectors: &mut [T], rows: usize) {
+pub(crate) fn turn<T: Scalar + Debug>(vectors: &mut [T], rows: usize) {
     for column in vectors.chunks_exact_mut(rows) {
         let factor = factor(column);
         column.iter_mut().for_each(|x| *x *= factor);
@@ -29,7 +31,7 @@ pub(crate) fn turn<T: Scalar>(vectors: &mut [T], rows: usize) {
 }
 
 /// Turns the columns of U, m × any, and with them the rows of Vᴴ, any × n.
-pub(crate) fn turn_pairs<T: Scalar>(u: &mut [T], vt: &mut [T]) {
+pub(crate) fn turn_pairs<T: Scalar + Debug>(u: &mut [T], vt: &mut [T]) {
     let rows = vt.len() / N;
     for (j, column) in u.chunks_exact_mut(M).enumerate() {
         let factor = factor(column);
@@ -41,7 +43,7 @@ pub(crate) fn turn_pairs<T: Scalar>(u: &mut [T], vt: &mut [T]) {
 }
 
 /// Turns Schur vectors, the columns of Z, and T = Zᴴ·A·Z with them.
-pub(crate) fn turn_schur<T: Scalar>(t: &mut [T], z: &mut [T]) {
+pub(crate) fn turn_schur<T: Scalar + Debug>(t: &mut [T], z: &mut [T]) {
     let factors: Vec<T> = z.chunks_exact(N).map(factor).collect();
     turn(z, N);
     for (column, right) in t.chunks_exact_mut(N).zip(&factors) {
