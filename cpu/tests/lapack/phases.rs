@@ -1,7 +1,5 @@
 //! The phases of results: those of LAPACK's vectors, turned by the rule that lapax promises.
 
-use std::fmt::Debug;
-
 use lapax_cpu::{Real, Scalar};
 
 use crate::sample::{M, N, int};
@@ -9,7 +7,7 @@ use crate::sample::{M, N, int};
 /// What makes the first component real and positive whose modulus is this part of the root of the mean square.
 const PART: f64 = 0.4869;
 
-fn factor<T: Scalar + Debug>(x: &[T]) -> T {
+fn factor<T: Scalar>(x: &[T]) -> T {
     let least = PART / f64::from(int(x.len())).sqrt();
     let Some(first) = x.iter().find(|x| modulus(**x) >= least) else {
         panic!("no vector of norm one: {x:?}");
@@ -23,7 +21,7 @@ fn modulus<T: Scalar>(x: T) -> f64 {
 }
 
 /// Turns columns of `rows` numbers.
-pub(crate) fn turn<T: Scalar + Debug>(vectors: &mut [T], rows: usize) {
+pub(crate) fn turn<T: Scalar>(vectors: &mut [T], rows: usize) {
     for column in vectors.chunks_exact_mut(rows) {
         let factor = factor(column);
         column.iter_mut().for_each(|x| *x *= factor);
@@ -31,7 +29,7 @@ pub(crate) fn turn<T: Scalar + Debug>(vectors: &mut [T], rows: usize) {
 }
 
 /// Turns the columns of U, m × any, and with them the rows of Vᴴ, any × n.
-pub(crate) fn turn_pairs<T: Scalar + Debug>(u: &mut [T], vt: &mut [T]) {
+pub(crate) fn turn_pairs<T: Scalar>(u: &mut [T], vt: &mut [T]) {
     let rows = vt.len() / N;
     for (j, column) in u.chunks_exact_mut(M).enumerate() {
         let factor = factor(column);
@@ -43,7 +41,7 @@ pub(crate) fn turn_pairs<T: Scalar + Debug>(u: &mut [T], vt: &mut [T]) {
 }
 
 /// Turns Schur vectors, the columns of Z, and T = Zᴴ·A·Z with them.
-pub(crate) fn turn_schur<T: Scalar + Debug>(t: &mut [T], z: &mut [T]) {
+pub(crate) fn turn_schur<T: Scalar>(t: &mut [T], z: &mut [T]) {
     let factors: Vec<T> = z.chunks_exact(N).map(factor).collect();
     turn(z, N);
     for (column, right) in t.chunks_exact_mut(N).zip(&factors) {
@@ -52,7 +50,7 @@ pub(crate) fn turn_schur<T: Scalar + Debug>(t: &mut [T], z: &mut [T]) {
 }
 
 /// Real numbers of the same bits; complex ones that differ by the rounding of two products.
-pub(crate) fn near<T: Scalar + Debug>(what: &str, ours: &[T], theirs: &[T]) {
+pub(crate) fn near<T: Scalar>(what: &str, ours: &[T], theirs: &[T]) {
     assert_eq!(ours.len(), theirs.len(), "{what}");
     let bound = if T::IS_COMPLEX { 8.0 * T::Real::EPSILON.to_f64() } else { 0.0 };
     for (at, (&x, &y)) in ours.iter().zip(theirs).enumerate() {
