@@ -58,7 +58,7 @@ $(VENV)/.tools: $(VENV)/.lapax
 $(OLDEST)/.lapax: dist/.wheel $(VENV)/.lapax
 	test -x $(OLDEST)/bin/python || $$(.ci/find_python) -m venv $(OLDEST)
 	oldest=$$($(PY) -c 'from lapax._supported import OLDEST_JAX; print(OLDEST_JAX)') && \
-	    $(OLDEST)/bin/python $(PIP) install "jax==$$oldest" "jaxlib==$$oldest" flatbuffers pytest pytest-xdist \
+	    $(OLDEST)/bin/python $(PIP) install "jax==$$oldest" "jaxlib==$$oldest" flatbuffers folx mpmath pytest pytest-xdist quax \
 	    dist/lapax-*.whl
 	$(OLDEST)/bin/python $(PIP) install --force-reinstall --no-deps dist/lapax-*.whl
 	touch $@

@@ -2,7 +2,6 @@
 
 # Without annotations as text: quax dispatches by them.
 
-import equinox
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +11,7 @@ import lapax
 from programs import operands
 
 quax = pytest.importorskip("quax", reason="quax is not installed for this JAX")
+equinox = pytest.importorskip("equinox")
 
 cholesky_p = jax.lax.linalg.cholesky_p
 
