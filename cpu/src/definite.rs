@@ -6,17 +6,26 @@
 use lapax_core::{Items, ItemsMut, Real as _, Scalar as _, for_each, for_each_large};
 use lapax_cpu_macros::per_scalar;
 
-use crate::arch::Arch;
-use crate::cholesky::{self, LANES_ORDER, TILED_ORDER};
-use crate::few;
-use crate::lanes::{self, Order, for_each_group};
-use crate::outcome::Outcome;
-use crate::row_major::{self, adjoint, transpose_one};
-use crate::rows::{self, ROWS};
-use crate::scalar::{nan, nanoseconds};
-use crate::triangular::{self, trsm};
-use crate::trsv;
+use crate::blas::trsv;
+use crate::cholesky::parallel::PARALLEL_ORDER;
+use crate::cholesky::{LANES_ORDER, row_major};
+use crate::matrix::layout::Layout;
+use crate::matrix::transpose::{adjoint, transpose_one};
+use crate::matrix::triangle;
+use crate::matrix::triangle::{Triangle, triangles};
+use crate::parallel::cost::nanoseconds;
+use crate::parallel::first_error::Outcome;
+use crate::parallel::groups;
+use crate::parallel::groups::for_each_group;
+use crate::registers::ROWS;
+use crate::simd::arch::Arch;
+use crate::simd::scalar::nan;
+use crate::triangular::{route, trsm};
+use crate::unblocked::{solve, triangular};
 use crate::{Diag, Error, InOut, Scalar, Serial, Threads, Uplo};
+use crate::{cholesky, lanes, parallel, registers};
+
+pub use crate::matrix::triangle::Given;
 
 /// The numbers of X of one matrix up to which a batch goes through lanes: a tile of A and B of so many for f64 takes
 /// what one of order 32 with as many right-hand sides takes.
@@ -33,22 +42,6 @@ type Cholesky<T> = fn(bool, usize, usize, InOut<'_, T>, &dyn Threads) -> Result<
 
 type ChoSolve<T> =
     fn(Uplo, usize, (usize, usize), &[T], &[T], &mut [T], &dyn Threads) -> Result<(), Error>;
-
-/// Which matrix is meant.
-#[derive(Clone, Copy, Debug)]
-pub struct Given {
-    /// The triangle that is read, and that of the factor.
-    pub uplo: Uplo,
-    /// Whether all is read: A is the mean of the matrix and its adjoint.
-    pub mean: bool,
-}
-
-impl Given {
-    /// Whether the matrix is turned first.
-    pub(crate) fn turned(self) -> bool {
-        self.uplo == Uplo::Upper && !self.mean
-    }
-}
 
 /// The factor and the logarithm of the determinant of each matrix.
 #[derive(Debug)]
@@ -83,7 +76,9 @@ pub fn posv<T: Scalar>(
     }
     let operands = operands(batch, (n, nrhs), a, b, x)?;
     if few {
-        few::each(batch, operands, |(a, b, x)| few_solve(given, (n, nrhs), a, b, x, |_| ()));
+        parallel::few::each(batch, operands, |(a, b, x)| {
+            few_solve(given, (n, nrhs), a, b, x, |_| ())
+        });
     } else {
         let kernel = lanes::definite::Solve { given, n, nrhs };
         for_each_group::<T, _>(batch, operands, time::<T>(n, nrhs), threads, &kernel);
@@ -116,7 +111,7 @@ pub fn posv_factor<T: Scalar>(
     let (factor, logdet) = kept_items(batch, n, kept)?;
     let operands = (a, b, x, factor, logdet);
     if few {
-        few::each(batch, operands, |(a, b, x, factor, logdet)| {
+        parallel::few::each(batch, operands, |(a, b, x, factor, logdet)| {
             few_solve(given, (n, nrhs), a, b, x, |l| {
                 factor.copy_from_slice(l);
                 finish(given, n, factor, logdet);
@@ -146,8 +141,9 @@ pub fn cho_solve<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let few = few::pay(batch, n.max(nrhs), few::largest_system::<T>(nrhs, Order::Row));
-    let by_rows = triangular::by_rows::<T>(n, nrhs);
+    let few =
+        parallel::few::pay(batch, n.max(nrhs), route::largest_system::<T>(nrhs, Layout::Rows));
+    let by_rows = route::by_rows::<T>(n, nrhs);
     let by_lanes = by_lanes(batch, n, nrhs);
     if n == 0 || nrhs == 0 || !(few || by_rows || by_lanes || nrhs == 1) {
         return row_major::cho_solve(trsm, uplo, batch, (n, nrhs), factor, b, x, threads);
@@ -159,12 +155,12 @@ pub fn cho_solve<T: Scalar>(
     );
     let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(nrhs));
     if few {
-        few::each(batch, operands, |(factor, b, x)| {
+        parallel::few::each(batch, operands, |(factor, b, x)| {
             x.copy_from_slice(b);
             few_substitute(uplo, (n, nrhs), factor, x);
         });
     } else if by_rows {
-        let kernel = rows::cho_solve::Solve { uplo, n, nrhs };
+        let kernel = registers::cho_solve::Solve { uplo, n, nrhs };
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
     } else if by_lanes {
         let kernel = lanes::definite::Substitute { uplo, n, nrhs };
@@ -189,34 +185,15 @@ pub fn cho_solve<T: Scalar>(
     Ok(())
 }
 
-/// A triangle of a row-major factor, or where it is read by columns of its transpose.
-#[derive(Clone, Copy)]
-pub(crate) struct Triangle {
-    pub(crate) uplo: Uplo,
-    pub(crate) conj: bool,
-    pub(crate) order: Order,
-}
-
-/// The two triangular matrices of which A is the product, the first one first: L and Lᴴ, or Uᴴ and U.
-pub(crate) fn triangles(uplo: Uplo) -> [Triangle; 2] {
-    let (as_it_is, adjoint) = ((false, Order::Row), (true, Order::Column));
-    let [first, second] =
-        if uplo == Uplo::Lower { [as_it_is, adjoint] } else { [adjoint, as_it_is] };
-    [(Uplo::Lower, first), (Uplo::Upper, second)].map(|(uplo, (conj, order))| Triangle {
-        uplo,
-        conj,
-        order,
-    })
-}
-
 /// Whether a batch goes matrix by matrix, each with next to nothing allocated.
 fn few<T: Scalar>(batch: usize, n: usize, nrhs: usize) -> bool {
-    let limit = few::largest_hermitian::<T>().min(few::largest_system::<T>(nrhs, Order::Row));
-    few::pay(batch, n.max(nrhs), limit)
+    let limit = cholesky::route::largest_hermitian::<T>()
+        .min(route::largest_system::<T>(nrhs, Layout::Rows));
+    parallel::few::pay(batch, n.max(nrhs), limit)
 }
 
 fn by_lanes(batch: usize, n: usize, nrhs: usize) -> bool {
-    n.saturating_mul(nrhs) <= LANES_NUMBERS && lanes::pay(batch, n, LANES_ORDER)
+    n.saturating_mul(nrhs) <= LANES_NUMBERS && groups::pay(batch, n, LANES_ORDER)
 }
 
 /// Of one system.
@@ -258,7 +235,7 @@ fn few_solve<T: Scalar>(
     x: &mut [T],
     keep: impl FnOnce(&mut [T]),
 ) {
-    few::with_copy(a, |l| {
+    solve::with_copy(a, |l| {
         if given.turned() {
             adjoint(l, n);
         }
@@ -269,7 +246,7 @@ fn few_solve<T: Scalar>(
         } else {
             x.fill(nan());
         }
-        row_major::only_lower(l, n, 0, factored);
+        triangle::only_lower(l, n, 0, factored);
         keep(l);
     });
 }
@@ -278,8 +255,8 @@ fn few_solve<T: Scalar>(
 fn few_substitute<T: Scalar>(uplo: Uplo, sizes: (usize, usize), factor: &[T], x: &mut [T]) {
     for Triangle { uplo, conj, order } in triangles(uplo) {
         let conj = if conj { faer::Conj::Yes } else { faer::Conj::No };
-        let system = triangular::System { uplo, diag: Diag::NonUnit, conj };
-        few::substitute(system, sizes, (factor, order), (&mut *x, Order::Row));
+        let system = triangle::System { uplo, diag: Diag::NonUnit, conj };
+        triangular::substitute(system, sizes, (factor, order), (&mut *x, Layout::Rows));
     }
 }
 
@@ -367,7 +344,7 @@ pub(crate) fn by_factor_kept<T: Scalar>(
 
 /// Whether each matrix of a batch has all threads.
 fn shared(batch: usize, n: usize) -> bool {
-    n > TILED_ORDER || n > ROWS && batch == 1
+    n > PARALLEL_ORDER || n > ROWS && batch == 1
 }
 
 /// L and X of one system.

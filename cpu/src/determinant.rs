@@ -3,13 +3,17 @@
 use lapax_core::{Items, ItemsMut, Scalar as _, for_each_large, for_each_part, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
 
-use crate::lanes::{self, BATCH, for_each_group};
-use crate::lu::{LANES_ORDER, TILED_ORDER, getrf, lu};
-use crate::outcome::Outcome;
-use crate::row_major::Getrf;
-use crate::scalar::nanoseconds;
+use crate::lanes::lu;
+use crate::lanes::lu::determinant::Product;
+use crate::lu::parallel::PARALLEL_ORDER;
+use crate::lu::row_major::Getrf;
+use crate::lu::{LANES_ORDER, getrf, lu};
+use crate::parallel::cost::nanoseconds;
+use crate::parallel::first_error::Outcome;
+use crate::parallel::groups;
+use crate::parallel::groups::{BATCH, for_each_group};
 use crate::solve::repeated;
-use crate::{Error, InOut, Real as _, Scalar, Serial, Threads};
+use crate::{Error, InOut, Scalar, Serial, Threads};
 
 /// The matrices that are factored with one call where they do not go through lanes.
 const TOGETHER: usize = 8;
@@ -37,11 +41,11 @@ pub fn slogdet<T: Scalar>(
     logabs: &mut [T::Real],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    if !lanes::pay(batch, n, LANES_ORDER) {
+    if !groups::pay(batch, n, LANES_ORDER) {
         // By columns and by rows on one core with AVX2, us: f32 of order 20 5.2 and 4.7, of 128 64 and 53, of 256
         // 385 and 285; f64 of 20 5.9 and 5.3, of 128 85 and 82, of 256 465 to 520 and 490 to 540. Of large
-        // matrices strips by rows are slower: see TILED_ORDER.
-        let factor = if n > TILED_ORDER { Factor::columns(getrf) } else { Factor::rows(lu, n) };
+        // matrices strips by rows are slower: see PARALLEL_ORDER.
+        let factor = if n > PARALLEL_ORDER { Factor::columns(getrf) } else { Factor::rows(lu, n) };
         return by_factors(factor, batch, n, a, sign, logabs, threads);
     }
     let operands = (
@@ -50,7 +54,7 @@ pub fn slogdet<T: Scalar>(
         ItemsMut::new("logabs", batch, &[], logabs)?,
     );
     let time = nanoseconds::<T>(n * n * n / 3);
-    for_each_group::<T, _>(batch, operands, time, threads, &lanes::determinant::Find { n });
+    for_each_group::<T, _>(batch, operands, time, threads, &lu::determinant::Find { n });
     Ok(())
 }
 
@@ -70,7 +74,7 @@ impl<T: Scalar> Factor<T> {
         Self { routine: getrf, first: 1, others: 1 }
     }
 
-    /// [`lu`] of matrices of order n: a permutation.
+    /// [`lu`](crate::lu::lu) of matrices of order n: a permutation.
     fn rows(lu: Getrf<T>, n: usize) -> Self {
         Self { routine: lu, first: 0, others: n }
     }
@@ -99,7 +103,7 @@ pub(crate) fn by_factors<T: Scalar>(
     );
     let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n) / 3);
     let outcome = Outcome::default();
-    if n > TILED_ORDER {
+    if n > PARALLEL_ORDER {
         for_each_large(batch, operands, threads, |(a, sign, logabs), threads| {
             let (mut factors, mut integers) = (vec![T::ZERO; n * n], vec![0; factor.integers(n)]);
             let mut group = Group { factor, n, factors: &mut factors, integers: &mut integers };
@@ -176,75 +180,4 @@ impl<T: Scalar> Group<'_, T> {
         }
         Ok(())
     }
-}
-
-/// A product of pivots.
-pub(crate) struct Product<T> {
-    sign: T,
-    singular: bool,
-    /// From 1 to 2.
-    fraction: f64,
-    exponent: i64,
-    /// The sum of the logarithms of what has no fraction: 0, NaN or infinity.
-    rest: f64,
-}
-
-impl<T: Scalar> Product<T> {
-    #[inline(always)]
-    pub(crate) fn new() -> Self {
-        Self { sign: T::ONE, singular: false, fraction: 1.0, exponent: 0, rest: 0.0 }
-    }
-
-    #[inline(always)]
-    pub(crate) fn take(&mut self, pivot: T) {
-        /// Of the power of two that makes any number a normal one.
-        const SHIFT: i64 = 64;
-        let size = pivot.abs();
-        if pivot == T::ZERO {
-            self.singular = true;
-            return;
-        }
-        if T::IS_COMPLEX {
-            self.sign *= pivot.unscale(size);
-        } else if pivot.re() < T::Real::ZERO {
-            self.sign = -self.sign;
-        }
-        let mut size = size.to_f64();
-        if !(f64::MIN_POSITIVE..=f64::MAX).contains(&size) {
-            if size > 0.0 && size < f64::MIN_POSITIVE {
-                // 2⁶⁴.
-                size *= 18_446_744_073_709_551_616.0;
-                self.exponent -= SHIFT;
-            } else {
-                self.rest += size.ln();
-                return;
-            }
-        }
-        let (fraction, exponent) = split(self.fraction * split(size).0);
-        self.fraction = fraction;
-        self.exponent += split(size).1 + exponent;
-    }
-
-    /// Sign and logarithm, of the determinant of a matrix with so many swaps of rows.
-    #[inline(always)]
-    pub(crate) fn result(self, odd: bool) -> (T, T::Real) {
-        #[allow(clippy::cast_precision_loss, reason = "a sum of fewer than 2³² exponents")]
-        let power = self.exponent as f64 * std::f64::consts::LN_2;
-        if self.singular {
-            return (T::ZERO, T::Real::from_f64(f64::NEG_INFINITY));
-        }
-        let logabs = T::Real::from_f64(self.fraction.ln() + power + self.rest);
-        (if odd { -self.sign } else { self.sign }, logabs)
-    }
-}
-
-/// A normal number as a number from 1 to 2 and the exponent of a power of two.
-#[inline(always)]
-fn split(x: f64) -> (f64, i64) {
-    const FRACTION: u64 = (1 << 52) - 1;
-    const ONE: u64 = 1023 << 52;
-    let bits = x.to_bits();
-    #[allow(clippy::cast_possible_wrap, reason = "eleven bits")]
-    let exponent = (bits >> 52) as i64 - 1023;
-    (f64::from_bits((bits & FRACTION) | ONE), exponent)
 }

@@ -4,102 +4,57 @@
 //! matrices one after another. `batch` is an argument because an empty matrix leaves no trace of it
 //! in a slice. Threads are the caller's; a matrix is worked on by one of them, so that results do
 //! not depend on how many there are. The caller has set IEEE floating-point mode.
+//!
+//! The rooms, from the bottom up; each knows those before it, which `rooms.py` checks:
+//!
+//! - `simd`: scalars, and the registers that hold them. `parallel`: who works on what. `matrix`: how a matrix
+//!   lies in memory, and how it is turned and cut. `blas`: products, reflections, substitutions.
+//! - Kernels for all families: `lanes`, a small matrix in each lane of the registers; `registers`, one small
+//!   matrix, whose neighbours a register holds; `unblocked`, one with nothing prepared.
+//! - The families, from `triangular` to `eig`: in each, `mod.rs` has the routines, `route.rs` says which kernel
+//!   serves, `blocked.rs` and `single.rs` work on one matrix, `parallel.rs` on one by all threads, and
+//!   `row_major.rs` on matrices by rows through routines for columns. `divide` and `two_stage` are shared by
+//!   `eigh` and `svd`.
+//! - `lapack`: the same routines on a LAPACK library. `testing` and `trials`: tests of what is not public.
 #![deny(unsafe_code)]
 
 #[cfg(feature = "testing")]
 #[macro_use]
+#[allow(clippy::cast_precision_loss, reason = "sizes here are small")]
 pub mod testing;
 
-mod arch;
-mod balance;
-mod bidiagonal_qr;
-mod bidiagonal_svd;
-mod bidiagonalize;
-mod bulge;
+mod blas;
 pub mod cholesky;
-mod cholesky_qr;
-mod claims;
-mod columns;
 pub mod definite;
-mod deflation;
 pub mod determinant;
+mod divide;
 pub mod eig;
-mod eigenvectors;
 pub mod eigh;
-mod few;
-mod few_qr;
-mod francis;
 pub mod hessenberg;
-mod hessenberg_columns;
-mod householder;
-mod implicit_ql;
-mod inverse;
 mod lanes;
 #[cfg(feature = "lapack")]
 pub mod lapack;
 pub mod lu;
-mod merge;
-mod multishift;
-mod normal_range;
-mod outcome;
-mod packed;
-mod padded;
-mod panels;
-mod parts;
-mod phase;
-mod pivoted_panel;
-mod pivoted_qr;
-#[cfg(feature = "testing")]
-mod portable;
+mod matrix;
+mod parallel;
 pub mod qr;
-mod reflectors;
-mod reorder;
-mod root_free_ql;
-mod rotations;
-mod row_lu;
-mod row_major;
-mod rows;
-mod scalar;
+mod registers;
 pub mod schur;
-mod secular;
-mod shared_reduction;
-mod shifted;
 mod simd;
-mod single_shift;
-mod small_bidiagonal;
-mod small_qr;
-mod small_tridiagonal;
 pub mod solve;
 pub mod sparse;
-mod sparse_row;
-mod sparse_scalar;
-mod standard;
-mod substitution;
 pub mod svd;
-mod tall_svd;
-mod tiled_bidiagonal;
-mod tiled_cholesky;
-mod tiled_hessenberg;
-mod tiled_lu;
-mod tiled_pivoted_qr;
-mod tiled_qr;
 #[cfg(feature = "testing")]
-mod tiled_tests;
-mod tiled_tridiagonal;
-mod transposition;
-mod trial;
+#[allow(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#[allow(clippy::cast_precision_loss, reason = "sizes here are small")]
+pub mod trials;
 pub mod triangular;
 pub mod tridiagonal;
-mod tridiagonal_blocks;
-mod tridiagonal_eigen;
-mod tridiagonalize;
-mod trsv;
-mod twisted;
 mod two_stage;
-mod update;
+mod unblocked;
 
-pub use arch::{LEVELS, unfit};
+pub use crate::simd::arch::{LEVELS, unfit};
+pub use crate::simd::scalar::Scalar;
 pub use lapax_core::{
     Diag, Error, InOut, Real, Serial, Side, SingularVectors, Spawned, Threads, Trans, Uplo, Vectors,
 };
-pub use scalar::Scalar;

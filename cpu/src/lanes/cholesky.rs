@@ -4,18 +4,20 @@ use lapax_core::{InOut, ItemsInOut, ItemsMut, Real as _, Scalar as _};
 use lapax_cpu_macros::apart;
 use pulp::Simd;
 
-use super::tile::{pack, unpack};
-use super::{
-    FOUR, Kernel, Lane, Order, Reg, Shape, Size, Steps, THREE, TWO, Tile, Vector, integer, numbers,
-};
+use super::pack::{Shape, pack, unpack};
 use crate::Scalar;
-use crate::cholesky::SUMMED;
-use crate::scalar::nan;
+use crate::matrix::layout::Layout;
+use crate::parallel::groups::Kernel;
+use crate::simd::elementary::SUMMED;
+use crate::simd::lane::{FOUR, Size, Steps, THREE, TWO, integer, numbers};
+use crate::simd::scalar::nan;
+use crate::simd::tile::Tile;
+use crate::simd::vector::{Lane, Reg, Vector};
 
 /// Factors the lower triangle of a group, by columns; the transposed order makes it the upper one.
 pub(crate) struct Factor {
     pub(crate) n: usize,
-    pub(crate) order: Order,
+    pub(crate) order: Layout,
 }
 
 type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsMut<'a, i32>);
@@ -90,7 +92,7 @@ fn factor_rows<S: Simd, T: Scalar, N: Size>(
     n: N,
 ) {
     let (size, n) = (n, n.get());
-    let shape = Shape { m: n, n, order: Order::Row };
+    let shape = Shape { m: n, n, order: Layout::Rows };
     let InOut { src, dst } = a.into_in_out();
     let tile = scratch.registers::<S>();
     pack(simd, src.unwrap_or(dst), count, shape, tile);
@@ -104,7 +106,7 @@ fn factor_rows<S: Simd, T: Scalar, N: Size>(
 
 /// The lower triangle of (A + Aᴴ) / 2 in place of A's.
 #[inline(always)]
-pub(super) fn mean_with_adjoint<S: Simd, X: Lane<S>>(simd: S, tile: &mut [Reg<S, X>], n: usize) {
+pub(crate) fn mean_with_adjoint<S: Simd, X: Lane<S>>(simd: S, tile: &mut [Reg<S, X>], n: usize) {
     let half = Vector::<S, X::Real>::splat(simd, X::Real::from_f64(0.5));
     for j in 0..n {
         for i in j..n {
@@ -116,7 +118,7 @@ pub(super) fn mean_with_adjoint<S: Simd, X: Lane<S>>(simd: S, tile: &mut [Reg<S,
 
 /// Zeros above the diagonal, and NaN in the rest where a minor is not positive.
 #[inline(always)]
-pub(super) fn finish<S: Simd, X: Lane<S>>(
+pub(crate) fn finish<S: Simd, X: Lane<S>>(
     simd: S,
     tile: &mut [Reg<S, X>],
     n: usize,
@@ -137,7 +139,7 @@ pub(super) fn finish<S: Simd, X: Lane<S>>(
 
 /// Factors a tile in place; returns 0 or the order of the first minor that is not positive.
 #[inline(always)]
-pub(super) fn factor<S: Simd, X: Lane<S>>(
+pub(crate) fn factor<S: Simd, X: Lane<S>>(
     simd: S,
     tile: &mut [Reg<S, X>],
     size: impl Size,

@@ -7,12 +7,14 @@ use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::cholesky::{factor, finish, mean_with_adjoint};
-use super::tile::{pack, unpack};
+use super::pack::{Shape, pack, unpack};
 use super::triangular::{System, solve};
-use super::{
-    Divisor, FOUR, Kernel, Lane, MAX_LANES, ONE, Order, Reg, Shape, Size, THREE, TWO, Tile, numbers,
-};
-use crate::definite::Given;
+use crate::matrix::layout::Layout;
+use crate::matrix::triangle::Given;
+use crate::parallel::groups::Kernel;
+use crate::simd::lane::{FOUR, ONE, Size, THREE, TWO, numbers};
+use crate::simd::tile::Tile;
+use crate::simd::vector::{Divisor, Lane, MAX_LANES, Reg};
 use crate::{Diag, Scalar, Uplo};
 
 /// Solves a group of row-major systems of order n with nrhs right-hand sides.
@@ -118,8 +120,8 @@ fn group<S: Simd, T: Scalar, N: Size, R: Size>(
     let (l, right) = tile.registers::<S>().split_at_mut(n * n * parts);
     let right = &mut right[..n * nrhs * parts];
     let square = |order| Shape { m: n, n, order };
-    let shape = Shape { m: n, n: nrhs, order: Order::Row };
-    pack(simd, a, count, square(if given.turned() { Order::Column } else { Order::Row }), l);
+    let shape = Shape { m: n, n: nrhs, order: Layout::Rows };
+    pack(simd, a, count, square(if given.turned() { Layout::Columns } else { Layout::Rows }), l);
     if nrhs > 0 {
         pack(simd, b, count, shape, right);
     }
@@ -147,9 +149,9 @@ fn group<S: Simd, T: Scalar, N: Size, R: Size>(
     }
     if given.uplo == Uplo::Upper {
         conjugate::<S, T::Lane<S>>(simd, l);
-        unpack(simd, l, count, square(Order::Column), factors);
+        unpack(simd, l, count, square(Layout::Columns), factors);
     } else {
-        unpack(simd, l, count, square(Order::Row), factors);
+        unpack(simd, l, count, square(Layout::Rows), factors);
     }
 }
 
@@ -191,8 +193,8 @@ fn known<S: Simd, T: Scalar, N: Size, R: Size>(
     let parts = T::Lane::<S>::PARTS;
     let (l, right) = tile.registers::<S>().split_at_mut(n * n * parts);
     let right = &mut right[..n * nrhs * parts];
-    let shape = Shape { m: n, n: nrhs, order: Order::Row };
-    let order = if uplo == Uplo::Upper { Order::Column } else { Order::Row };
+    let shape = Shape { m: n, n: nrhs, order: Layout::Rows };
+    let order = if uplo == Uplo::Upper { Layout::Columns } else { Layout::Rows };
     pack(simd, factor, count, Shape { m: n, n, order }, l);
     pack(simd, b, count, shape, right);
     if uplo == Uplo::Upper {

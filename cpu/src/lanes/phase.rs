@@ -4,12 +4,12 @@ use lapax_core::Scalar as _;
 use lapax_cpu_macros::apart;
 use pulp::Simd;
 
-use super::{Lane, Mask, Reg, Vector};
-use crate::phase::least;
+use crate::matrix::phase::least;
+use crate::simd::vector::{Lane, Mask, Reg, Vector};
 
 /// Turns unit vectors of n numbers each, one behind the other.
 #[apart]
-pub(super) fn columns<S: Simd, X: Lane<S>>(simd: S, v: &mut [Reg<S, X>], n: usize) {
+pub(crate) fn columns<S: Simd, X: Lane<S>>(simd: S, v: &mut [Reg<S, X>], n: usize) {
     for x in v.chunks_exact_mut(n * X::PARTS) {
         First::<S, X>::of(simd, x, n).turn(simd, x);
     }
@@ -17,7 +17,7 @@ pub(super) fn columns<S: Simd, X: Lane<S>>(simd: S, v: &mut [Reg<S, X>], n: usiz
 
 /// Turns unit vectors of n numbers each, and those of m numbers that belong to them.
 #[apart]
-pub(super) fn pairs<S: Simd, X: Lane<S>>(
+pub(crate) fn pairs<S: Simd, X: Lane<S>>(
     simd: S,
     (v, n): (&mut [Reg<S, X>], usize),
     (others, m): (&mut [Reg<S, X>], usize),
@@ -32,7 +32,7 @@ pub(super) fn pairs<S: Simd, X: Lane<S>>(
 
 /// Turns Schur vectors, the columns of Z, and T = Zᴴ·A·Z with them: n × n. n numbers of scratch.
 #[apart]
-pub(super) fn schur<S: Simd, X: Lane<S>>(
+pub(crate) fn schur<S: Simd, X: Lane<S>>(
     simd: S,
     t: &mut [Reg<S, X>],
     z: &mut [Reg<S, X>],

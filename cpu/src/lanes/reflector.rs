@@ -3,7 +3,8 @@
 use lapax_core::Scalar as _;
 use pulp::Simd;
 
-use super::{Lane, LaneReal, Reg, Vector};
+use crate::simd::lane_real::LaneReal;
+use crate::simd::vector::{Lane, Reg, Vector};
 
 /// The reflector with Hᴴ·[alpha; x] = [beta; 0], whose tail of v replaces x (xLARFG): (beta, tau).
 ///

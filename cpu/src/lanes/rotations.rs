@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use pulp::Simd;
 
-use super::{Lane, LaneReal, Vector};
+use crate::simd::lane_real::LaneReal;
+use crate::simd::vector::{Lane, Vector};
 
 /// Rows that are rotated together.
 const ROWS: usize = 4;
@@ -12,7 +13,7 @@ const ROWS: usize = 4;
 /// Columns i and i + 1 of Z ← their rotation, for each of some steps from the first of its rows to
 /// the last; that is number `WHICH` of the four that a row has.
 #[inline(always)]
-pub(super) fn rotate<S: Simd, R: LaneReal, const WHICH: usize>(
+pub(crate) fn rotate<S: Simd, R: LaneReal, const WHICH: usize>(
     simd: S,
     z: &mut [R::Reg<S>],
     rotations: &[R::Reg<S>],

@@ -3,8 +3,10 @@
 use lapax_core::Scalar as _;
 use pulp::Simd;
 
-use super::{Lane, LaneReal, Mask, Reg, Vector, numbers};
-use crate::normal_range::power_near_reciprocal;
+use crate::simd::lane::numbers;
+use crate::simd::lane_real::LaneReal;
+use crate::simd::range::power_near_reciprocal;
+use crate::simd::vector::{Lane, Mask, Reg, Vector};
 
 /// The size of each lane's matrix, element by element.
 pub(crate) struct Extent<S: Simd, X: Lane<S>> {

@@ -3,8 +3,11 @@
 use lapax_core::{InOut, Items, ItemsInOut};
 use pulp::Simd;
 
-use super::tile::{pack, unpack};
-use super::{Divisor, Kernel, Lane, Order, Reg, Shape, Tile};
+use super::pack::{Shape, pack, unpack};
+use crate::matrix::layout::Layout;
+use crate::parallel::groups::Kernel;
+use crate::simd::tile::Tile;
+use crate::simd::vector::{Divisor, Lane, Reg};
 use crate::{Diag, Scalar, Uplo};
 
 /// Solves a group of systems of order n with nrhs right-hand sides.
@@ -15,8 +18,8 @@ pub(crate) struct Solve {
     pub(crate) conj: bool,
     pub(crate) n: usize,
     pub(crate) nrhs: usize,
-    pub(crate) a_order: Order,
-    pub(crate) b_order: Order,
+    pub(crate) a_order: Layout,
+    pub(crate) b_order: Layout,
 }
 
 /// What one thread reuses.
@@ -59,7 +62,7 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Solve {
 }
 
 /// A tile of systems.
-pub(super) struct System {
+pub(crate) struct System {
     pub(super) uplo: Uplo,
     pub(super) diag: Diag,
     /// Whether A is conjugated, in place.
@@ -70,7 +73,7 @@ pub(super) struct System {
 
 /// Solves a tile in place of B, row after row of X.
 #[inline(always)]
-pub(super) fn solve<S: Simd, X: Lane<S>>(
+pub(crate) fn solve<S: Simd, X: Lane<S>>(
     simd: S,
     system: &System,
     a: &mut [Reg<S, X>],

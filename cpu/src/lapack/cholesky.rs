@@ -3,9 +3,10 @@
 use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 
 use super::integers::Int;
-use super::{Routines, checked, each, finite, in_place};
-use crate::row_major;
-use crate::tridiagonalize::triangle;
+use super::routines::Routines;
+use super::{checked, each, finite, in_place};
+use crate::cholesky::row_major;
+use crate::matrix::triangle::triangle;
 use crate::{Error, InOut, Serial, Threads, Uplo};
 
 /// [`crate::cholesky::potrf`] by LAPACK's xPOTRF.

@@ -1,10 +1,13 @@
 //! Systems with Hermitian positive definite matrices, by Cholesky factors. See [`crate::definite`].
 
+use super::callers;
 use super::cholesky::cholesky;
+use super::routines::Routines;
 use super::triangular::trsm;
-use super::{Routines, callers};
-use crate::definite::{self, Given, Kept, by_factor, by_factor_kept};
-use crate::row_major;
+use crate::cholesky::row_major;
+use crate::definite;
+use crate::definite::{Kept, by_factor, by_factor_kept};
+use crate::matrix::triangle::Given;
 use crate::{Error, Threads, Uplo};
 
 /// [`crate::definite::posv`] by LAPACK's factors and its triangular solves.

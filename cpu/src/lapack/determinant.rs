@@ -1,7 +1,8 @@
 //! Determinants from LU factors. See [`crate::determinant`].
 
+use super::callers;
 use super::lu::getrf;
-use super::{Routines, callers};
+use super::routines::Routines;
 use crate::determinant::{Factor, by_factors};
 use crate::{Error, Threads};
 

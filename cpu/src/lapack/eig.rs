@@ -3,13 +3,13 @@
 use lapax_core::{Items, ItemsMut, Scalar as _, index_fits_i32};
 
 use super::integers::Int;
-use super::routines::Values;
+use super::routines::{Routines, Values};
 use super::workspace::{Lengths, Work};
-use super::{Routines, checked, each, finite};
-use crate::eig::{Eigen, columns};
-use crate::phase;
-use crate::row_major;
-use crate::schur::Eigenvalues;
+use super::{checked, each, finite};
+use crate::eig::row_major;
+use crate::eig::single::{Eigen, columns};
+use crate::matrix::phase;
+use crate::schur::values::Eigenvalues;
 use crate::{Error, Serial, Threads, Vectors};
 
 /// [`crate::eig::geev`] by LAPACK's xGEEV.

@@ -6,11 +6,12 @@ use std::ops::Range;
 use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 
 use super::integers::Int;
+use super::routines::Routines;
 use super::workspace::Lengths;
-use super::{Routines, checked, each, finite, in_place};
-use crate::phase;
-use crate::row_major;
-use crate::tridiagonalize::triangle;
+use super::{checked, each, finite, in_place};
+use crate::eigh::row_major;
+use crate::matrix::phase;
+use crate::matrix::triangle::triangle;
 use crate::{Error, InOut, Serial, Threads, Uplo, Vectors};
 
 /// [`crate::eigh::syevd`] by LAPACK's xSYEVD or xHEEVD.
@@ -109,7 +110,7 @@ pub fn eigvalsh<T: Routines>(
     row_major::eigvalsh(syevd, uplo, batch, n, a, w, threads)
 }
 
-/// [`crate::eigh::sytrd`] by LAPACK's xSYTRD or xHETRD.
+/// [`crate::eigh::sytrd::sytrd`] by LAPACK's xSYTRD or xHETRD.
 ///
 /// # Errors
 /// As there, and where n or the workspace exceeds the library's integers.
@@ -126,7 +127,7 @@ pub fn sytrd<T: Routines>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     if n == 0 {
-        return crate::eigh::sytrd(uplo, batch, n, a, d, e, tau, info, threads);
+        return crate::eigh::sytrd::sytrd(uplo, batch, n, a, d, e, tau, info, threads);
     }
     let operands = (
         ItemsInOut::new("a", batch, &[n, n], a)?,
@@ -146,7 +147,7 @@ pub fn sytrd<T: Routines>(
             info[0] = checked(T::sytrd(uplo, order, a, d, e, tau, work));
         } else {
             let a = in_place(a);
-            checked(crate::eigh::sytrd(uplo, 1, n, a, d, e, tau, info, &Serial));
+            checked(crate::eigh::sytrd::sytrd(uplo, 1, n, a, d, e, tau, info, &Serial));
         }
     });
     Ok(())

@@ -3,10 +3,11 @@
 use lapax_core::{ItemsInOut, ItemsMut};
 
 use super::integers::Int;
+use super::routines::Routines;
 use super::workspace::Lengths;
-use super::{Routines, checked, each, finite, in_place, qr};
-use crate::hessenberg::active_range;
-use crate::row_major;
+use super::{checked, each, finite, in_place, qr};
+use crate::hessenberg::reduce::active_range;
+use crate::hessenberg::row_major;
 use crate::{Error, InOut, Serial, Threads};
 
 /// [`crate::hessenberg::gehrd`] by LAPACK's xGEHRD.

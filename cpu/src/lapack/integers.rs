@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use lapax_core::Error;
 
-use super::Routines;
+use super::routines::Routines;
 
 #[cfg(not(target_endian = "little"))]
 compile_error!("the low half of an integer must come first: LAPACK needs a little-endian target");
@@ -101,7 +101,7 @@ pub(super) fn written(call: impl FnOnce(*mut c_int)) -> i32 {
 
 /// Calls `body` with room on the stack for a library that needs it: Debian's OpenBLAS 0.3.21 takes 528 KiB for
 /// each level of its recursion in xGETRF and xPOTRF, and a thread of Rust's has 2 MiB.
-pub(super) fn with_stack<R>(body: impl FnOnce() -> R) -> R {
+pub(crate) fn with_stack<R>(body: impl FnOnce() -> R) -> R {
     /// What must be free, and what is taken where it is not, of which only pages that are used are memory.
     const FREE: usize = 6 << 20;
     const TAKEN: usize = 64 << 20;
@@ -175,7 +175,8 @@ fn low_half(slot: i64) -> i32 {
 
 #[cfg(feature = "testing")]
 pub(crate) mod tests {
-    use super::*;
+
+    use super::{Int, Integers, Width};
 
     trials!(
         width_is_found,

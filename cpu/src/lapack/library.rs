@@ -19,7 +19,7 @@ pub struct Library {
 /// The library that is called.
 pub fn library() -> Library {
     let lapack = lapack_sys::dgetrf_ as *const ();
-    let blas = super::raw::dtrsm();
+    let blas = crate::lapack::raw::dtrsm();
     Library {
         lapack: file_at(lapack.addr()),
         blas: file_at(blas.addr()),

@@ -3,12 +3,13 @@
 use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 
 use super::integers::{Int, Integers};
+use super::routines::Routines;
 use super::triangular::trsm;
-use super::{Routines, checked, each, finite, in_place};
-use crate::lu::permute;
-use crate::outcome::Outcome;
-use crate::row_major;
-use crate::transposition::transpose_columns;
+use super::{checked, each, finite, in_place};
+use crate::lu::row_major;
+use crate::matrix::rows::permute;
+use crate::matrix::transpose::transpose_columns;
+use crate::parallel::first_error::Outcome;
 use crate::{Error, InOut, Serial, Threads, Trans};
 
 /// [`crate::lu::getrf`] by LAPACK's xGETRF.

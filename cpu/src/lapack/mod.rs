@@ -20,16 +20,14 @@ pub mod determinant;
 pub mod eig;
 pub mod eigh;
 pub mod hessenberg;
-mod integers;
-#[cfg(feature = "testing")]
-pub(crate) use integers::tests::TRIALS;
+pub(crate) mod integers;
 mod least;
-mod library;
+pub(crate) mod library;
 pub mod lu;
 pub mod qr;
 #[allow(unsafe_code, reason = "calls of a foreign library")]
-mod raw;
-mod routines;
+pub(crate) mod raw;
+pub(crate) mod routines;
 pub mod schur;
 pub mod solve;
 pub mod svd;
@@ -41,13 +39,15 @@ mod workspace;
 use lapack_src as _;
 use lapax_core::{Batched, for_each_part};
 
-pub use integers::Width;
+use crate::parallel::cost::nanoseconds;
+use crate::{Error, Scalar, Serial, Threads};
 use integers::with_stack;
+
+pub use integers::Width;
+#[cfg(feature = "testing")]
+pub(crate) use integers::tests::TRIALS;
 pub use library::{Library, library};
 pub use routines::Routines;
-
-use crate::scalar::nanoseconds;
-use crate::{Error, Scalar, Serial, Threads};
 
 /// Whether the library may be called from several threads at once, and has none of its own: Debian's
 /// build of the reference has no writable static data in the routines that are called here.

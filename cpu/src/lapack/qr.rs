@@ -3,11 +3,12 @@
 use lapax_core::{Items, ItemsInOut, ItemsMut, index_fits_i32};
 
 use super::integers::{Int, Integers};
+use super::routines::Routines;
 use super::workspace::Lengths;
-use super::{Routines, checked, each, finite, in_place};
-use crate::qr::Factor;
-use crate::reflectors::at_least;
-use crate::row_major;
+use super::{checked, each, finite, in_place};
+use crate::matrix::layout::Factor;
+use crate::qr::q::at_least;
+use crate::qr::row_major;
 use crate::{Error, InOut, Serial, Side, Threads};
 
 /// [`crate::qr::geqrf`] by LAPACK's xGEQRF.
@@ -43,7 +44,7 @@ pub fn geqrf<T: Routines>(
     Ok(())
 }
 
-/// [`crate::qr::geqp3`] by LAPACK's xGEQP3.
+/// [`crate::qr::pivoted::geqp3`] by LAPACK's xGEQP3.
 ///
 /// # Errors
 /// As there, and where a dimension or the workspace exceeds the library's integers.
@@ -60,7 +61,7 @@ pub fn geqp3<T: Routines>(
     let k = m.min(n);
     if k == 0 {
         // The permutation is wanted all the same.
-        return crate::qr::geqp3(batch, m, n, a, jpvt, tau, threads);
+        return crate::qr::pivoted::geqp3(batch, m, n, a, jpvt, tau, threads);
     }
     let operands = (
         ItemsInOut::new("a", batch, &[m, n], a)?,
@@ -80,13 +81,13 @@ pub fn geqp3<T: Routines>(
             checked(T::geqp3(rows, columns, a, pivots, tau, work));
             pivots.load(jpvt);
         } else {
-            checked(crate::qr::geqp3(1, m, n, in_place(a), in_place(jpvt), tau, &Serial));
+            checked(crate::qr::pivoted::geqp3(1, m, n, in_place(a), in_place(jpvt), tau, &Serial));
         }
     });
     Ok(())
 }
 
-/// [`crate::qr::orgqr`] by LAPACK's xORGQR or xUNGQR.
+/// [`crate::qr::q::orgqr`] by LAPACK's xORGQR or xUNGQR.
 ///
 /// # Errors
 /// As there, and where a dimension or the workspace exceeds the library's integers.
@@ -114,13 +115,13 @@ pub fn orgqr<T: Routines>(
         if t > 0 && reflectors_are_finite(a, m, tau) {
             checked(T::orgqr(rows, columns, count, a, tau, work));
         } else {
-            checked(crate::qr::orgqr(1, m, n, t, in_place(a), tau, &Serial));
+            checked(crate::qr::q::orgqr(1, m, n, t, in_place(a), tau, &Serial));
         }
     });
     Ok(())
 }
 
-/// [`crate::qr::ormqr`] by LAPACK's xORMQR or xUNMQR.
+/// [`crate::qr::q::ormqr`] by LAPACK's xORMQR or xUNMQR.
 ///
 /// # Errors
 /// As there, and where a dimension or the workspace exceeds the library's integers.
@@ -164,7 +165,7 @@ pub fn ormqr<T: Routines>(
             checked(T::ormqr(of, rows, columns, count, reflectors, tau, c, work));
         } else {
             let c = in_place(c);
-            checked(crate::qr::ormqr(side, factor, 1, m, n, p, t, a, tau, c, &Serial));
+            checked(crate::qr::q::ormqr(side, factor, 1, m, n, p, t, a, tau, c, &Serial));
         }
     });
     Ok(())

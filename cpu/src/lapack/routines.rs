@@ -7,7 +7,7 @@ use lapax_core::Error;
 
 use super::integers::{Int, Integers};
 use super::workspace::Work;
-use crate::qr::Factor;
+use crate::matrix::layout::Factor;
 use crate::{Diag, Scalar, Side, SingularVectors, Trans, Uplo, Vectors};
 
 /// Where eigenvalues go; `im` is not used for a complex matrix.

@@ -3,11 +3,12 @@
 use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 
 use super::integers::Int;
-use super::routines::Values;
+use super::routines::{Routines, Values};
 use super::workspace::Lengths;
-use super::{Routines, checked, each, finite, in_place};
-use crate::row_major;
-use crate::schur::{Eigenvalues, turn};
+use super::{checked, each, finite, in_place};
+use crate::schur::row_major;
+use crate::schur::single::turn;
+use crate::schur::values::Eigenvalues;
 use crate::{Error, InOut, Serial, Threads, Vectors};
 
 /// [`crate::schur::gees`] by LAPACK's xGEES, without sorting.

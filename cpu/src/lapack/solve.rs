@@ -1,9 +1,10 @@
 //! Systems A·X = B, and inverses, by LU factors. See [`crate::solve`].
 
+use super::callers;
 use super::lu::{lu, lu_solve};
-use super::{Routines, callers};
+use super::routines::Routines;
 use crate::solve::by_factors;
-use crate::{Error, Threads, Trans, solve};
+use crate::{Error, Threads, Trans};
 
 /// [`crate::solve::solve`] by LAPACK's factors and its triangular solves.
 ///
@@ -18,7 +19,7 @@ pub fn solve<T: Routines>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let routines = solve::Routines { lu, lu_solve, invert };
+    let routines = crate::solve::Routines { lu, lu_solve, invert };
     by_factors(routines, batch, (n, nrhs), a, Some(b), x, callers(threads))
 }
 
@@ -33,7 +34,7 @@ pub fn inv<T: Routines>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let routines = solve::Routines { lu, lu_solve, invert };
+    let routines = crate::solve::Routines { lu, lu_solve, invert };
     by_factors(routines, batch, (n, n), a, None, x, callers(threads))
 }
 

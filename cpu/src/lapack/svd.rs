@@ -5,12 +5,12 @@ use std::ops::Range;
 use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 
 use super::integers::Int;
-use super::routines::Decomposed;
+use super::routines::{Decomposed, Routines};
 use super::workspace::{Lengths, Work};
-use super::{Routines, checked, each, finite, in_place};
-use crate::phase::{Leading, Turns};
-use crate::row_major;
-use crate::svd::Svd;
+use super::{checked, each, finite, in_place};
+use crate::matrix::phase::{Leading, Turns};
+use crate::svd::row_major;
+use crate::svd::single::Svd;
 use crate::{Error, InOut, Serial, SingularVectors, Threads};
 
 /// [`crate::svd::gesdd`] by LAPACK's xGESDD.

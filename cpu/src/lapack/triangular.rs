@@ -3,8 +3,9 @@
 use lapax_core::{Items, ItemsInOut};
 
 use super::integers::Int;
-use super::{Routines, checked, each, finite, in_place};
-use crate::tridiagonalize::triangle;
+use super::routines::Routines;
+use super::{checked, each, finite, in_place};
+use crate::matrix::triangle::triangle;
 use crate::{Diag, Error, InOut, Serial, Side, Threads, Trans, Uplo};
 
 /// [`crate::triangular::trsm`] by the BLAS's xTRSM.

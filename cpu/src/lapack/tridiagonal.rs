@@ -3,9 +3,10 @@
 use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 
 use super::integers::Int;
-use super::{Routines, checked, each, finite, in_place};
-use crate::row_major;
-use crate::tridiagonal::{Diagonals, work};
+use super::routines::Routines;
+use super::{checked, each, finite, in_place};
+use crate::tridiagonal::elimination::{Diagonals, work};
+use crate::tridiagonal::row_major;
 use crate::{Error, InOut, Serial, Threads};
 
 /// [`crate::tridiagonal::gtsv`] by LAPACK's xGTSV.

@@ -8,7 +8,7 @@ use super::integers::{Int, Integers};
 
 /// The lengths that a routine's documentation demands at least.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Least {
+pub(crate) struct Least {
     pub(super) work: usize,
     /// Of complex routines.
     pub(super) rwork: usize,
@@ -30,7 +30,7 @@ pub struct Work<T: Scalar> {
 
 /// The lengths of the workspace of one routine for one set of sizes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lengths {
+pub(crate) struct Lengths {
     work: Int,
     rwork: Int,
     iwork: Int,

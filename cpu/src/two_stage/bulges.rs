@@ -10,10 +10,10 @@
 use pulp::Simd;
 
 use crate::Scalar;
-use crate::columns::{TOGETHER, totals};
-use crate::householder::{Reflector, reflector};
-use crate::parts::{PARTS, Part, less};
-use crate::simd::sub_mul;
+use crate::blas::fused::totals;
+use crate::blas::householder::{Reflector, reflector};
+use crate::simd::chunks::{PARTS, Part, TOGETHER, less};
+use crate::simd::loops::sub_mul;
 
 /// The diagonals of a band beside the main one, and the order of a block. On one core with AVX-512, f64, with
 /// 16, 24, 32 and 48, chasing and the way to the band: Hermitian n = 256 0.49 and 0.86 ms, 0.58 and 0.71, 0.60 and

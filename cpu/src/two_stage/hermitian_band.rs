@@ -12,11 +12,13 @@ use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::Real as _;
 
 use super::bulges::WIDTH;
-use super::schedule::Schedule;
-use crate::arch::Arch;
-use crate::householder::BlockScratch;
-use crate::qr::{self, Panel, factor_scratch};
-use crate::tridiagonalize::{PRODUCT_ORDER, update_columns};
+use crate::blas::householder::BlockScratch;
+use crate::blas::rank_k::{PRODUCT_ORDER, update_columns};
+use crate::matrix::panel::Panel;
+use crate::parallel::schedule::Schedule;
+use crate::qr::blocked;
+use crate::qr::blocked::factor_scratch;
+use crate::simd::arch::Arch;
 use crate::{Scalar, Threads};
 
 /// The columns of a strip, a multiple of [`WIDTH`]. On two cores with AVX-512, f64, with 64, 96 and 128: n = 512
@@ -171,7 +173,7 @@ impl<T: Scalar> Job<'_, T> {
         let mut tau = [T::ZERO; WIDTH];
         let tau = &mut tau[..count];
         let mut factor = factor.lock().unwrap_or_else(PoisonError::into_inner);
-        qr::factor(Panel { a: &mut *a, lda: n, row }, tau, &mut factor, Arch::new());
+        blocked::factor(Panel { a: &mut *a, lda: n, row }, tau, &mut factor, Arch::new());
         let v = MatRef::from_column_major_slice(a, n, WIDTH);
         let mut block = blocks[panel % 2].write().unwrap_or_else(PoisonError::into_inner);
         block.block(v.submatrix(row, 0, n - row, count), tau);

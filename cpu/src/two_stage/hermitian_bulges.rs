@@ -5,11 +5,11 @@ use pulp::{Simd, WithSimd};
 
 use super::bulges::{Chased, Sweeps, WIDTH, at, chase, clear, clear_column, product, update};
 use crate::Scalar;
-use crate::householder::dot;
-use crate::parts::less;
+use crate::blas::householder::dot;
+use crate::simd::chunks::less;
 
 /// Copies a band from the lower triangle of a matrix of order n to both triangles of
-/// [`super::bulges::storage`].
+/// [`crate::two_stage::bulges::storage`].
 pub(crate) fn fill<T: Scalar>(band: &mut [T], a: &[T], n: usize) {
     band.fill(T::ZERO);
     for (j, column) in a.chunks_exact(n).enumerate() {

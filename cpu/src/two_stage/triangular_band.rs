@@ -11,10 +11,12 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use faer::{Accum, Conj, MatMut, MatRef};
 
 use super::bulges::WIDTH;
-use super::schedule::Schedule;
-use crate::arch::Arch;
-use crate::householder::BlockScratch;
-use crate::qr::{self, Panel, factor_scratch};
+use crate::blas::householder::BlockScratch;
+use crate::matrix::panel::Panel;
+use crate::parallel::schedule::Schedule;
+use crate::qr::blocked;
+use crate::qr::blocked::factor_scratch;
+use crate::simd::arch::Arch;
 use crate::{Scalar, Threads};
 
 /// The columns of a strip and the rows of a block, a multiple of [`WIDTH`].
@@ -184,7 +186,7 @@ impl<T: Scalar> Job<'_, T> {
         let mut tau = [T::ZERO; WIDTH];
         let tau = &mut tau[..width];
         let mut factor = factor.lock().unwrap_or_else(PoisonError::into_inner);
-        qr::factor(Panel { a: &mut *a, lda: m, row }, tau, &mut factor, Arch::new());
+        blocked::factor(Panel { a: &mut *a, lda: m, row }, tau, &mut factor, Arch::new());
         if panel + 1 < self.panels {
             let v = MatRef::from_column_major_slice(a, m, width).subrows(row, m - row);
             write(&left[panel % 2]).block(v, tau);
@@ -241,7 +243,7 @@ impl<T: Scalar> Job<'_, T> {
         let count = tau.len();
         let mut factor = scratch.factor.lock().unwrap_or_else(PoisonError::into_inner);
         let rows = Panel { a: &mut *adjoint, lda: rest, row: 0 };
-        qr::factor(rows, tau, &mut factor, Arch::new());
+        blocked::factor(rows, tau, &mut factor, Arch::new());
         let mut right = write(&scratch.right);
         let reflectors = MatRef::from_column_major_slice(adjoint, rest, WIDTH).subcols(0, count);
         right.block(reflectors, tau);

@@ -7,10 +7,10 @@ use super::bulges::{
     update,
 };
 use crate::Scalar;
-use crate::columns::{TOGETHER, totals};
-use crate::parts::{PARTS, less};
+use crate::blas::fused::totals;
+use crate::simd::chunks::{PARTS, TOGETHER, less};
 
-/// Copies a band from the upper triangle of n columns of m >= n elements to [`super::bulges::storage`].
+/// Copies a band from the upper triangle of n columns of m >= n elements to [`crate::two_stage::bulges::storage`].
 pub(crate) fn fill<T: Scalar>(band: &mut [T], a: &[T], m: usize) {
     band.fill(T::ZERO);
     for (j, column) in a.chunks_exact(m).enumerate() {

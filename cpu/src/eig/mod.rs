@@ -1,0 +1,166 @@
+//! Eigenvalues and eigenvectors of a general matrix: A·x = w·x and uᴴ·A = w·uᴴ.
+//!
+//! A vector has 2-norm one and the phase that `phase` gives it, with which that of a real eigenvalue of a real matrix is
+//! real. A conjugate pair of a real matrix is adjacent, with the eigenvalue of positive imaginary part first, and has
+//! conjugate vectors.
+
+mod eigenvectors;
+pub(crate) mod row_major;
+mod shifted;
+pub(crate) mod single;
+
+use lapax_core::{
+    Items, ItemsMut, Scalar as _, Serial, for_each, for_each_large, for_each_part, index_fits_i32,
+};
+use lapax_cpu_macros::per_scalar;
+
+use crate::hessenberg::parallel::PARALLEL_ORDER;
+use crate::lanes::schur;
+use crate::matrix::layout::Layout;
+use crate::parallel::groups::for_each_group;
+use crate::schur::route::in_lanes;
+use crate::schur::single::{cost, lanes_cost};
+use crate::schur::values::Parts;
+use crate::simd::arch::Arch;
+use crate::simd::elementary;
+use crate::{Error, Scalar, Threads, Vectors};
+use shifted::Which;
+use single::{Double, Scratch, columns, decompose};
+
+pub use single::Eigen;
+
+/// The eigenvalues of each n × n matrix of a batch, and its left and right eigenvectors.
+///
+/// # Errors
+/// Where n exceeds `i32`, in which `info` counts, or a slice has another length than the
+/// dimensions say.
+#[per_scalar]
+pub fn geev<T: Scalar>(
+    left: Vectors,
+    right: Vectors,
+    batch: usize,
+    n: usize,
+    a: &[T],
+    results: Eigen<'_, T>,
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    index_fits_i32("n", n)?;
+    let (w, wi, imaginary) = results.w.parts(n);
+    let (vl, vr) = (results.left, results.right);
+    let [left_columns, right_columns] = [columns(left, vl, n), columns(right, vr, n)];
+    let operands = (
+        Items::new("a", batch, &[n, n], a)?,
+        ItemsMut::new("w", batch, &[n], w)?,
+        ItemsMut::new("wi", batch, &[imaginary], wi)?,
+        ItemsMut::new("vl", batch, &[n, left_columns], vl)?,
+        ItemsMut::new("vr", batch, &[n, right_columns], vr)?,
+        ItemsMut::new("info", batch, &[], results.info)?,
+    );
+    let arch = Arch::new();
+    let wanted = [left, right].map(|vectors| vectors == Vectors::Wanted);
+    let any = wanted.contains(&true);
+    let double = || Double::<T>::new(n, imaginary, wanted, Layout::Columns, arch);
+    if n == 1 || in_lanes(batch, n) {
+        let kernel =
+            schur::eig::Decompose { n, vectors: any, order: Layout::Columns, finish: double };
+        for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
+    } else if n >= PARALLEL_ORDER {
+        for_each_large(batch, operands, threads, |(a, w, wi, vl, vr, info), threads| {
+            let [left, right] = wanted;
+            let vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
+            let scratch = &mut Scratch::new(n, any);
+            info[0] = decompose(a, [w, wi], vectors, scratch, threads, arch);
+        });
+    } else {
+        let scratch = || Scratch::new(n, any);
+        let cost = cost::<T>(n);
+        for_each(batch, operands, cost, threads, scratch, |scratch, (a, w, wi, vl, vr, info)| {
+            let [left, right] = wanted;
+            let vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
+            info[0] = decompose(a, [w, wi], vectors, scratch, &Serial, arch);
+        });
+    }
+    Ok(())
+}
+
+/// The eigenvalues and right eigenvectors of each row-major n × n matrix of a batch.
+///
+/// `v` holds the vectors as columns, by rows. All results are NaN where the matrix is not finite, or did
+/// not converge.
+///
+/// # Errors
+/// As [`geev`].
+#[per_scalar]
+pub fn eig<T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: &[T],
+    w: &mut [T::Complex],
+    v: &mut [T::Complex],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    by_rows(batch, n, a, w, Some(v), threads)
+}
+
+/// The eigenvalues of each row-major n × n matrix of a batch; NaN where it is not finite, or they did not
+/// converge.
+///
+/// # Errors
+/// As [`geev`].
+#[per_scalar]
+pub fn eigvals<T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: &[T],
+    w: &mut [T::Complex],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    by_rows(batch, n, a, w, None, threads)
+}
+
+/// Eigenvalues of row-major matrices, and right eigenvectors where there is a `v`.
+fn by_rows<T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: &[T],
+    w: &mut [T::Complex],
+    v: Option<&mut [T::Complex]>,
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    if n != 1 && !in_lanes(batch, n) {
+        return row_major::eig(geev, batch, n, a, w, v, threads);
+    }
+    let vectors = v.is_some();
+    let a = Items::new("a", batch, &[n, n], a)?;
+    let w = ItemsMut::new("w", batch, &[n], w)?;
+    let v = ItemsMut::new("v", batch, &[n, if vectors { n } else { 0 }], v.unwrap_or_default())?;
+    if n == 1 {
+        for_each_part(batch, 1, (a, w, v), elementary::OF_ORDER_ONE, threads, |(a, w, v), _| {
+            let v = v.into_data();
+            for (i, (w, a)) in w.into_data().iter_mut().zip(a.data()).enumerate() {
+                let complex = T::Complex::from_parts(a.re(), a.im());
+                let (value, vector) = elementary::of_order_one(complex);
+                *w = value;
+                v.get_mut(i).into_iter().for_each(|v| *v = vector);
+            }
+        });
+        return Ok(());
+    }
+    let w = w.into_data();
+    let (mut parts, mut info) = (Parts::<T>::new(w.len()), vec![0; batch]);
+    let imaginary = if T::IS_COMPLEX { 0 } else { n };
+    let operands = (
+        a,
+        ItemsMut::new("w", batch, &[n], &mut parts.first)?,
+        ItemsMut::new("wi", batch, &[imaginary], &mut parts.imaginary)?,
+        ItemsMut::new("vl", batch, &[n, 0], &mut [])?,
+        v,
+        ItemsMut::new("info", batch, &[], &mut info)?,
+    );
+    let order = Layout::Rows;
+    let finish = || Double::<T>::new(n, imaginary, [false, vectors], order, Arch::new());
+    let kernel = schur::eig::Decompose { n, vectors, order, finish };
+    for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
+    parts.write(w);
+    Ok(())
+}
