@@ -1,12 +1,15 @@
-# make build | demo | test | test-full | test-gpu | bench-gpu | accuracy | bench | lint | format | abi | clean
+# `make help` lists the targets.
 #
 # Needs cargo and a Python from 3.11 to 3.14; everything else comes from crates.io and PyPI.
 
 SHELL := /bin/bash
 VENV := .venv
+TESTS := .venv-test
 OLDEST := .venv-oldest
 PY := $(VENV)/bin/python
+TEST_PY := $(TESTS)/bin/python
 PIP := -m pip --disable-pip-version-check --quiet
+SAY := .ci/say
 
 RUST := $(shell git ls-files '*.rs' '*.toml' '*.cu' '*.cuh' Cargo.lock 2>/dev/null)
 PACKAGE := $(shell git ls-files 'python/*' pyproject.toml README.md 2>/dev/null)
@@ -15,94 +18,119 @@ PACKAGE := $(shell git ls-files 'python/*' pyproject.toml README.md 2>/dev/null)
 REFERENCE := $(wildcard /usr/lib/*/lapack/liblapack.a)
 SWEEP := full
 OPENBLAS := $(wildcard /usr/lib/*/libopenblas.so)
-# Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
-# Without kernels that this processor cannot run, which take a third of the time to compile.
 # The kernels are for this machine's registers alone, which takes a third of the time to compile: SIMD=all
 # is for those of every processor, as test-full builds them, and as `pip wheel .` does.
 SIMD ?= native
 export LAPAX_SIMD = $(SIMD)
 AVX512 := $(shell grep -m 1 -o -w avx512f /proc/cpuinfo 2>/dev/null)
-COMMA := ,
+# Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := cuda xla-ffi/fake lapax-cpu/testing $(if $(AVX512),avx512) $(if $(REFERENCE),lapack)
 
-.PHONY: build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench lint format abi clean model miri fuzz memcheck test-versions test-plugins
+.PHONY: help build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint format abi clean model miri fuzz memcheck test-versions test-plugins
 .DELETE_ON_ERROR:
 
-build: $(VENV)/.lapax
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 20
+
+build: $(VENV)/.lapax ## the wheel for this machine, in .venv
+
+$(VENV)/.python $(TESTS)/.python:
+	@python=$$(.ci/find_python) && echo "using $$python" && $$python -m venv $(@D)
+	$(@D)/bin/python $(PIP) install --upgrade pip
+	touch $@
+
+# Installs what pyproject.toml lists for builds, and under the given extras.
+NEEDS = $(1) -c 'import sys, tomllib; it = tomllib.load(open("pyproject.toml", "rb")); extras = it["project"]["optional-dependencies"]; \
+    print(*it["build-system"]["requires"], *(need for extra in sys.argv[1:] for need in extras[extra]), sep="\n")' $(2) \
+    | $(SAY) "a minute" "installing tools" $(1) $(PIP) install --requirement /dev/stdin
+
+# nvcc comes from PyPI, with what a build needs.
+NVCC = $$($(1) -c 'import glob, sys; print(*[f for p in sys.path for f in glob.glob(p + "/nvidia/*/bin/nvcc")][:1])')
+
+$(VENV)/.maturin: pyproject.toml $(VENV)/.python
+	@$(call NEEDS,$(PY))
+	touch $@
 
 # The wheel, once for every environment: it is tagged py3-none-<platform>. It is for this machine, without
 # what its processor cannot run; `pip wheel .` makes the one for all.
-dist/.wheel: $(RUST) $(PACKAGE) | $(VENV)/.python
-	@echo "building the lapax wheel (the first build takes a few minutes)"
+dist/.wheel: $(RUST) $(PACKAGE) $(VENV)/.maturin
 	rm -rf dist && mkdir -p dist
-	MATURIN_PEP517_ARGS="--no-default-features --features cuda$(if $(AVX512),$(COMMA)avx512)" \
-	    $(PY) $(PIP) wheel . --no-deps --wheel-dir dist
-	touch $@
-
-$(VENV)/.python:
-	@python=$$(.ci/find_python) && echo "using $$python" && $$python -m venv $(VENV)
-	$(PY) $(PIP) install --upgrade pip
+	@LAPAX_NVCC=$(call NVCC,$(PY)) $(SAY) "8 minutes" "compiling the wheel" \
+	    $(VENV)/bin/maturin build --release --locked --out dist \
+	    --no-default-features --features "cuda $(if $(AVX512),avx512)"
 	touch $@
 
 # The newest JAX that lapax supports and this Python can install.
 $(VENV)/.lapax: dist/.wheel
-	$(PY) $(PIP) install "$$(ls dist/lapax-*.whl)[demo]"
+	@$(SAY) "a minute" "installing JAX and the wheel" $(PY) $(PIP) install "$$(ls dist/lapax-*.whl)[demo]"
 	$(PY) $(PIP) install --force-reinstall --no-deps dist/lapax-*.whl
 	touch $@
 
-$(VENV)/.tools: $(VENV)/.lapax
-	$(PY) $(PIP) install "$$(ls dist/lapax-*.whl)[test]"
+# What tests and lints need, but lapax.
+$(TESTS)/.tools: pyproject.toml $(TESTS)/.python
+	@$(call NEEDS,$(TEST_PY),test)
+	touch $@
+
+# The library that is tested, in Python as in Rust: compiled once, with what only tests need. Its CUDA
+# kernels are for one GPU: images for all, as wheels have them, take a minute and are run by no test.
+CUDA = LAPAX_NVCC=$(call NVCC,$(TEST_PY)) LAPAX_CUDA_ARCHS=90
+LAPACK = LAPAX_LAPACK=$(if $(REFERENCE),reference)
+out/wheel/.wheel: $(RUST) $(PACKAGE) $(TESTS)/.tools
+	@test -n "$(REFERENCE)" || echo "LAPACK backend not tested: apt-get install liblapack-dev libblas-dev"
+	rm -rf out/wheel && mkdir -p out/wheel
+	@$(LAPACK) $(CUDA) $(SAY) "14 minutes" "compiling the library for tests" \
+	    $(TESTS)/bin/maturin build --profile dev --locked --out out/wheel \
+	    --no-default-features --features "$(FEATURES)"
+	touch $@
+
+$(TESTS)/.lapax: out/wheel/.wheel
+	$(TEST_PY) $(PIP) install "$$(ls out/wheel/lapax-*.whl)[test]"
+	$(TEST_PY) $(PIP) install --force-reinstall --no-deps out/wheel/lapax-*.whl
 	touch $@
 
 # The oldest JAX that lapax claims.
-$(OLDEST)/.lapax: dist/.wheel $(VENV)/.lapax
+$(OLDEST)/.lapax: out/wheel/.wheel $(TESTS)/.lapax
 	test -x $(OLDEST)/bin/python || $$(.ci/find_python) -m venv $(OLDEST)
-	oldest=$$($(PY) -c 'from lapax._supported import OLDEST_JAX; print(OLDEST_JAX)') && \
-	    $(OLDEST)/bin/python $(PIP) install "jax==$$oldest" "jaxlib==$$oldest" flatbuffers folx mpmath pytest pytest-xdist quax \
-	    dist/lapax-*.whl
-	$(OLDEST)/bin/python $(PIP) install --force-reinstall --no-deps dist/lapax-*.whl
+	oldest=$$($(TEST_PY) -c 'from lapax._supported import OLDEST_JAX; print(OLDEST_JAX)') && \
+	    $(SAY) "a minute" "installing JAX $$oldest" $(OLDEST)/bin/python $(PIP) install \
+	    "jax==$$oldest" "jaxlib==$$oldest" flatbuffers folx mpmath pytest pytest-xdist quax out/wheel/lapax-*.whl
+	$(OLDEST)/bin/python $(PIP) install --force-reinstall --no-deps out/wheel/lapax-*.whl
 	touch $@
 
-demo: build
-	$(PY) examples/demo.py
+demo: build ## two real jobs, on stock JAX and on lapax
+	@$(SAY) "a minute" "two real jobs" $(PY) examples/demo.py
 
-bench: build
+bench: build ## every target beside jaxlib's; ARGS='--quick --only jax,f64' for some
 	$(PY) -m lapax bench $(ARGS)
 
-test: test-rust test-python
+test: test-rust test-python ## the tests in Rust, and in Python on the newest and the oldest JAX
 
 # What the programs outside Python run on: a PJRT plugin of PyPI's, and programs exported for it. The
 # stamp holds the plugin's path, or nothing where there is none for this machine.
-out/hosts/.plugin: tests/hosts/programs.py $(VENV)/.tools
+out/hosts/.plugin: tests/hosts/programs.py $(TESTS)/.lapax
 	@mkdir -p out/hosts
-	@if $(PY) $(PIP) install "$$(ls dist/lapax-*.whl)[hosts]" \
-	    && plugin=$$($(PY) -c 'import xla_plugins.xla_cpu_pjrt as it; print(it.__path__[0])'); then \
-	    $(PY) tests/hosts/programs.py out/hosts "$$plugin/xla_cpu_pjrt.so" \
+	@if $(TEST_PY) $(PIP) install "$$(ls out/wheel/lapax-*.whl)[hosts]" \
+	    && plugin=$$($(TEST_PY) -c 'import xla_plugins.xla_cpu_pjrt as it; print(it.__path__[0])'); then \
+	    $(TEST_PY) tests/hosts/programs.py out/hosts "$$plugin/xla_cpu_pjrt.so" \
 	        && echo "$$plugin/xla_cpu_pjrt.so" > $@; \
 	else echo "hosts outside Python not tested: no xla-cpu-pjrt for this machine" && : > $@; fi
 
-# nvcc comes from PyPI, with the tools. The kernels of a test build are for one GPU: images for all,
-# as wheels have them, take a minute and are run by no test.
-NVCC = $$($(PY) -c 'import glob, sys; print(*[f for p in sys.path for f in glob.glob(p + "/nvidia/*/bin/nvcc")][:1])')
-CUDA = LAPAX_NVCC=$(NVCC) LAPAX_CUDA_ARCHS=90
-
 # jaxlib brings the header, PyPI's libclang the parser, for the test that the ABI is current.
-test-rust: $(VENV)/.tools out/hosts/.plugin out/plugins/cuda13/.plugin
-	@test -n "$(REFERENCE)" || echo "LAPACK backend not tested: apt-get install liblapack-dev libblas-dev"
-	XLA_FFI_INCLUDE=$$($(PY) -c 'import jax; print(jax.ffi.include_dir())') \
-	LIBCLANG_PATH=$$($(PY) -c 'import clang, pathlib; print(pathlib.Path(clang.__path__[0], "native"))') \
+test-rust: $(TESTS)/.lapax out/hosts/.plugin out/plugins/cuda13/.plugin ## the tests in Rust; one by one: cargo test --test NAME
+	@XLA_FFI_INCLUDE=$$($(TEST_PY) -c 'import jax; print(jax.ffi.include_dir())') \
+	LIBCLANG_PATH=$$($(TEST_PY) -c 'import clang, pathlib; print(pathlib.Path(clang.__path__[0], "native"))') \
 	LAPAX_PJRT_PLUGIN=$$(cat out/hosts/.plugin) LAPAX_HOST_PROGRAMS=$(CURDIR)/out/hosts \
-	LAPAX_CUDA_PLUGINS=$$(cat out/plugins/cuda13/.plugin) \
-	LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
-	    cargo test --workspace --no-default-features --features "$(FEATURES)" --quiet
+	LAPAX_CUDA_PLUGINS=$$(cat out/plugins/cuda13/.plugin) $(LAPACK) $(CUDA) \
+	$(SAY) "10 minutes" "the tests in Rust" cargo test --workspace --no-default-features --features "$(FEATURES)" -- --quiet
 
 # On two cores test_fused and test_install take 90 s with one worker, 65 s with two.
 WORKERS := -n auto --maxprocesses 4
 # The benchmark's own tests and the build of an example, two minutes of seven, are the same on any JAX.
 NEWEST_ALONE := --ignore tests/jax/test_bench.py --ignore tests/jax/test_custom_target.py
-test-python: $(VENV)/.tools $(OLDEST)/.lapax out/hosts/.plugin
-	LAPAX_PJRT_PLUGIN=$$(cat out/hosts/.plugin) $(PY) -m pytest $(WORKERS) tests/jax
-	$(OLDEST)/bin/python -m pytest $(WORKERS) tests/jax $(NEWEST_ALONE)
+test-python: $(TESTS)/.lapax $(OLDEST)/.lapax out/hosts/.plugin ## the tests in Python; one by one: .venv-test/bin/python -m pytest tests/jax/FILE
+	@LAPAX_PJRT_PLUGIN=$$(cat out/hosts/.plugin) $(SAY) "7 minutes" "the tests on the newest JAX" \
+	    $(TEST_PY) -m pytest $(WORKERS) tests/jax
+	@$(SAY) "6 minutes" "the tests on the oldest JAX" $(OLDEST)/bin/python -m pytest $(WORKERS) tests/jax $(NEWEST_ALONE)
 
 # Besides: the accuracy of every family on every backend, with all kinds, conditions, shapes and
 # batches, beside reference LAPACK's where it is installed.
@@ -116,40 +144,40 @@ test-emulator: $(VENV)/.python
 	$(PY) cuda/fake/covered.py
 
 # The tests on the emulator notice kernels that are wrong; half a minute for each of the mutants.
-test-mutants: $(VENV)/.tools
-	LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
-	CARGO_TEST='--workspace --no-default-features --features "$(FEATURES)"' $(PY) cuda/fake/mutants.py
+test-mutants: $(TESTS)/.tools
+	$(LAPACK) $(CUDA) \
+	CARGO_TEST='--workspace --no-default-features --features "$(FEATURES)"' $(TEST_PY) cuda/fake/mutants.py
 
 # XLA for an H200 that is not there takes the targets and compiles programs of them.
 test-deviceless: $(VENV)-cuda/.lapax
-	PATH="$$(dirname $(NVCC)):$$PATH" $(VENV)-cuda/bin/python tests/gpu/deviceless.py
+	PATH="$$(dirname $(call NVCC,$(TEST_PY))):$$PATH" $(VENV)-cuda/bin/python tests/gpu/deviceless.py
 
 # JAX's plugin for CUDA, without NVIDIA's libraries.
-$(VENV)-cuda/.lapax: dist/.wheel $(VENV)/.tools
+$(VENV)-cuda/.lapax: dist/.wheel $(TESTS)/.lapax
 	$$(.ci/find_python) -m venv $(VENV)-cuda
-	jax=$$($(PY) -c 'import jax; print(jax.__version__)') && $(VENV)-cuda/bin/python $(PIP) install \
+	jax=$$($(TEST_PY) -c 'import jax; print(jax.__version__)') && $(VENV)-cuda/bin/python $(PIP) install \
 	    "jax==$$jax" "jaxlib==$$jax" "jax-cuda13-plugin==$$jax" "jax-cuda13-pjrt==$$jax" dist/lapax-*.whl
 	touch $@
 
 # On a machine with an NVIDIA GPU, with jax[cuda13] in the environment; about ten minutes each.
-test-gpu: build
+test-gpu: build ## whether the CUDA targets are right on this machine's GPU
 	$(PY) tests/gpu/correct.py
 
-bench-gpu: build
+bench-gpu: build ## lapax beside jaxlib on this machine's GPU
 	$(PY) tests/gpu/bench.py
 
 # JAX's CUDA plugins take handlers without a GPU: of API 0.5 among all tests, of API 0.1 here. The stamp
 # holds the plugin's path, or nothing where there is none for this machine.
 out/plugins/cuda13/.plugin: PLUGIN := jax-cuda13-pjrt==0.12.0.1
 out/plugins/cuda12/.plugin: PLUGIN := jax-cuda12-pjrt==0.7.1
-out/plugins/%/.plugin: | $(VENV)/.python
+out/plugins/%/.plugin: | $(TESTS)/.python
 	@mkdir -p $(@D)
-	@if $(PY) $(PIP) install --no-deps --target $(@D) $(PLUGIN); then \
+	@if $(TEST_PY) $(PIP) install --no-deps --target $(@D) $(PLUGIN); then \
 	    find $(CURDIR)/$(@D) -name xla_cuda_plugin.so > $@; \
 	else echo "not tested: $(PLUGIN) cannot be installed" && : > $@; fi
 
 test-plugins: $(VENV)/.lapax out/plugins/cuda12/.plugin
-	LAPAX_CUDA_PLUGINS=$$(cat out/plugins/cuda12/.plugin) LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
+	LAPAX_CUDA_PLUGINS=$$(cat out/plugins/cuda12/.plugin) $(LAPACK) $(CUDA) \
 	    cargo test --workspace --no-default-features --features "$(FEATURES)" --test hosts cuda_plugins
 
 # One binary in the hosts of all versions of the FFI's API, 0.1 to 0.5 with the tests above.
@@ -167,7 +195,7 @@ test-versions: $(VENV)/.lapax
 
 accuracy-reference:
 	@test -n "$(REFERENCE)" || echo "no reference LAPACK to compare with: apt-get install liblapack-dev libblas-dev"
-	LAPAX_ACCURACY=$(SWEEP) LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
+	LAPAX_ACCURACY=$(SWEEP) $(LAPACK) $(CUDA) \
 	    cargo test --no-default-features --features "$(FEATURES)" --test accuracy -- --nocapture
 
 # The same with OpenBLAS in the reference's place; it is not asserted about, only shown.
@@ -217,23 +245,25 @@ memcheck:
 accuracy: accuracy-reference accuracy-openblas
 	$(PY) tests/accuracy_table.py out/accuracy/$(SWEEP) > docs/accuracy.md
 
-lint: $(VENV)/.tools
-	cargo fmt --all --check
-	LAPAX_LAPACK=$(if $(REFERENCE),reference) $(CUDA) \
-	    cargo clippy --workspace --all-targets --quiet \
-	    --features "xla-ffi/fake lapax-cpu/testing lapack" -- -D warnings
-	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/ruff check .
-	$(VENV)/bin/mypy
+check: lint ## format, lints, types, and who imports whom in cpu/
 
-format: $(VENV)/.tools
+lint: $(TESTS)/.tools
+	cargo fmt --all --check
+	python3 cpu/rooms.py
+	@$(LAPACK) $(CUDA) $(SAY) "3 minutes" clippy cargo clippy --workspace --all-targets --quiet \
+	    --features "xla-ffi/fake lapax-cpu/testing lapack" -- -D warnings
+	$(TESTS)/bin/ruff format --check .
+	$(TESTS)/bin/ruff check .
+	$(TESTS)/bin/mypy
+
+format: $(TESTS)/.tools ## the format that check wants
 	cargo fmt --all
-	$(VENV)/bin/ruff format .
-	$(VENV)/bin/ruff check --fix .
+	$(TESTS)/bin/ruff format .
+	$(TESTS)/bin/ruff check --fix .
 
 # Regenerates ffi/src/sys/c_api.rs from the installed jaxlib's header.
-abi: $(VENV)/.tools
+abi: $(TESTS)/.tools
 	XLA_FFI_BLESS=1 $(MAKE) test-rust
 
-clean:
-	rm -rf target dist out $(VENV) $(OLDEST)
+clean: ## all that make made
+	rm -rf target dist out $(VENV) $(TESTS) $(OLDEST)
