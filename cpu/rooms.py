@@ -22,7 +22,9 @@ TESTS = {"testing", "trials"}
 LINES = 500
 USE = re.compile(r"\buse\s+((?:crate|super|self)\b[^;]*);")
 PATH = re.compile(r"(?<![\w:])(?:crate|super)(?:::\w+)+")
-INLINE_TESTS = re.compile(r'#\[cfg\(feature = "testing"\)\]\npub\(crate\) mod tests \{.*', re.DOTALL)
+INLINE_TESTS = re.compile(
+    r'#\[cfg\(feature = "testing"\)\]\npub\(crate\) mod tests \{.*', re.DOTALL
+)
 
 Module = tuple[str, ...]
 
@@ -80,7 +82,9 @@ def circles(edges: dict[Module, set[Module]]) -> list[set[Module]]:
         return seen
 
     reach = {module: reached(module) for module in edges}
-    rings = {frozenset(b for b in reach[a] if a in reach.get(b, ())) for a in edges if a in reach[a]}
+    rings = {
+        frozenset(b for b in reach[a] if a in reach.get(b, ())) for a in edges if a in reach[a]
+    }
     return sorted(map(set, rings), key=len)
 
 
