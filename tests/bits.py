@@ -1,8 +1,8 @@
 """Hashes of results, to be compared between two revisions: python tests/bits.py > FILE
 
-A line for each op, dtype, size and batch on the CPU: operands are those of lapax.check, and attributes
-take turns. Sizes lie on both sides of where another kernel serves. A change that is to change no bit
-has the same lines before and after; LAPAX_LIBRARY says which library is asked.
+A line for each op, dtype, size and batch on the CPU: operands are those of lapax.check, and
+attributes take turns. Sizes lie on both sides of where another kernel serves. A change that is to
+change no bit has the same lines before and after; LAPAX_LIBRARY says which library is asked.
 """
 
 from __future__ import annotations
