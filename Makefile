@@ -56,7 +56,7 @@ $(VENV)/.maturin: pyproject.toml $(VENV)/.python
 dist/.wheel: $(RUST) $(PACKAGE) $(VENV)/.maturin
 	rm -rf dist && mkdir -p dist
 	@LAPAX_NVCC=$(call NVCC,$(PY)) $(SAY) "8 minutes" "compiling the wheel" \
-	    $(VENV)/bin/maturin build --release --locked --out dist \
+	    $(VENV)/bin/maturin build --release --locked --compatibility linux --auditwheel skip --interpreter $(PY) --out dist \
 	    --no-default-features --features "cuda $(if $(AVX512),avx512)"
 	touch $@
 
@@ -79,7 +79,7 @@ out/wheel/.wheel: $(RUST) $(PACKAGE) $(TESTS)/.tools
 	@test -n "$(REFERENCE)" || echo "LAPACK backend not tested: apt-get install liblapack-dev libblas-dev"
 	rm -rf out/wheel && mkdir -p out/wheel
 	@$(LAPACK) $(CUDA) $(SAY) "14 minutes" "compiling the library for tests" \
-	    $(TESTS)/bin/maturin build --profile dev --locked --out out/wheel \
+	    $(TESTS)/bin/maturin build --profile dev --locked --compatibility linux --auditwheel skip --interpreter $(TEST_PY) --out out/wheel \
 	    --no-default-features --features "$(FEATURES)"
 	touch $@
 
