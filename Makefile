@@ -249,7 +249,7 @@ check: lint ## format, lints, types, and who imports whom in cpu/
 
 lint: $(TESTS)/.tools
 	cargo fmt --all --check
-	python3 cpu/rooms.py
+	$(TEST_PY) cpu/rooms.py
 	@$(LAPACK) $(CUDA) $(SAY) "3 minutes" clippy cargo clippy --workspace --all-targets --quiet \
 	    --features "xla-ffi/fake lapax-cpu/testing lapack" -- -D warnings
 	$(TESTS)/bin/ruff format --check .
