@@ -245,5 +245,5 @@ print("exit", main(["doctor"]))
     lines = run_python(code, JAX_PLATFORMS=platforms).splitlines()
     report = dict(line.split(":", 1) for line in lines if ":" in line)
     assert f"no CPU device (JAX_PLATFORMS is {platforms!r}): " in report["devices"]
-    assert report["backend"].strip().startswith("faer")
+    assert report["in force"].strip().startswith("faer")
     assert lines[-2:] == ["no self-test can run without a CPU device", "exit 1"]
