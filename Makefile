@@ -3,6 +3,7 @@
 # Needs cargo and a Python from 3.11 to 3.14; everything else comes from crates.io and PyPI.
 
 SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 VENV := .venv
 TESTS := .venv-test
 OLDEST := .venv-oldest

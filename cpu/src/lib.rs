@@ -13,8 +13,9 @@
 //!   matrix, whose neighbours a register holds; `unblocked`, one with nothing prepared.
 //! - The families, from `triangular` to `eig`: in each, `mod.rs` has the routines, `route.rs` says which kernel
 //!   serves, `blocked.rs` and `single.rs` work on one matrix, `parallel.rs` on one by all threads, and
-//!   `row_major.rs` on matrices by rows through routines for columns. `divide` and `two_stage` are shared by
-//!   `eigh` and `svd`.
+//!   `row_major.rs` on matrices by rows through routines for columns, lapax's or a LAPACK's: such a matrix is its
+//!   transpose, and is transposed in memory where an operation on Aᵀ is not one on A. `divide` and `two_stage`
+//!   are shared by `eigh` and `svd`.
 //! - `lapack`: the same routines on a LAPACK library. `testing` and `trials`: tests of what is not public.
 #![deny(unsafe_code)]
 

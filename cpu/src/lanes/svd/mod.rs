@@ -26,15 +26,11 @@ use crate::matrix::phase::Leading;
 use crate::parallel::groups::Kernel;
 use crate::simd::lane::flags;
 use crate::simd::tile::Tile;
-use crate::simd::vector::Lane;
-use crate::simd::vector::MAX_LANES;
-use crate::simd::vector::Mask;
+use crate::simd::vector::{Lane, MAX_LANES, Mask};
 use crate::{Scalar, SingularVectors};
 use bidiagonal::is_lower_bidiagonal;
-use by_bidiagonal::real_scratch;
-use by_bidiagonal::{bidiagonal_values, bidiagonal_vectors};
-use by_jacobi::conjugate;
-use by_jacobi::{jacobi, jacobi_values};
+use by_bidiagonal::{bidiagonal_values, bidiagonal_vectors, real_scratch};
+use by_jacobi::{conjugate, jacobi, jacobi_values};
 use tiles::Registers;
 
 /// The order up to which Jacobi rotations find the vectors sooner: at order 16 they took 10.5 µs for
