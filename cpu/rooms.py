@@ -37,6 +37,7 @@ ROOMS = [
     "schur",
     "eig",
     "sparse",
+    "routes",
     "lapack",
 ]
 KERNELS = {"lanes", "registers", "unblocked"}

@@ -7,8 +7,8 @@ use lapax_core::{Items, ItemsMut, Real as _, Scalar as _, for_each, for_each_lar
 use lapax_cpu_macros::per_scalar;
 
 use crate::blas::trsv;
-use crate::cholesky::parallel::PARALLEL_ORDER;
-use crate::cholesky::{LANES_ORDER, row_major};
+use crate::cholesky::route::{LANES as LANES_ORDER, PARALLEL};
+use crate::cholesky::row_major;
 use crate::matrix::layout::Layout;
 use crate::matrix::transpose::{adjoint, transpose_one};
 use crate::matrix::triangle;
@@ -19,6 +19,7 @@ use crate::parallel::groups;
 use crate::parallel::groups::for_each_group;
 use crate::registers::ROWS;
 use crate::simd::arch::Arch;
+use crate::simd::kind::Kind;
 use crate::simd::scalar::nan;
 use crate::triangular::{route, trsm};
 use crate::unblocked::{solve, triangular};
@@ -141,9 +142,12 @@ pub fn cho_solve<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let few =
-        parallel::few::pay(batch, n.max(nrhs), route::largest_system::<T>(nrhs, Layout::Rows));
-    let by_rows = route::by_rows::<T>(n, nrhs);
+    let few = parallel::few::pay(
+        batch,
+        n.max(nrhs),
+        route::unblocked(Kind::of::<T>(), Layout::Rows, nrhs),
+    );
+    let by_rows = route::by_registers(Kind::of::<T>(), n, nrhs);
     let by_lanes = by_lanes(batch, n, nrhs);
     if n == 0 || nrhs == 0 || !(few || by_rows || by_lanes || nrhs == 1) {
         return row_major::cho_solve(trsm, uplo, batch, (n, nrhs), factor, b, x, threads);
@@ -187,8 +191,11 @@ pub fn cho_solve<T: Scalar>(
 
 /// Whether a batch goes matrix by matrix, each with next to nothing allocated.
 fn few<T: Scalar>(batch: usize, n: usize, nrhs: usize) -> bool {
-    let limit = cholesky::route::largest_hermitian::<T>()
-        .min(route::largest_system::<T>(nrhs, Layout::Rows));
+    let limit = cholesky::route::unblocked(Kind::of::<T>()).min(route::unblocked(
+        Kind::of::<T>(),
+        Layout::Rows,
+        nrhs,
+    ));
     parallel::few::pay(batch, n.max(nrhs), limit)
 }
 
@@ -344,7 +351,7 @@ pub(crate) fn by_factor_kept<T: Scalar>(
 
 /// Whether each matrix of a batch has all threads.
 fn shared(batch: usize, n: usize) -> bool {
-    n > PARALLEL_ORDER || n > ROWS && batch == 1
+    n >= PARALLEL || n > ROWS && batch == 1
 }
 
 /// L and X of one system.

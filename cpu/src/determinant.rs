@@ -5,9 +5,9 @@ use lapax_cpu_macros::per_scalar;
 
 use crate::lanes::lu;
 use crate::lanes::lu::determinant::Product;
-use crate::lu::parallel::PARALLEL_ORDER;
+use crate::lu::route::{LANES as LANES_ORDER, PARALLEL};
 use crate::lu::row_major::Getrf;
-use crate::lu::{LANES_ORDER, getrf, lu};
+use crate::lu::{getrf, lu};
 use crate::parallel::cost::nanoseconds;
 use crate::parallel::first_error::Outcome;
 use crate::parallel::groups;
@@ -44,8 +44,8 @@ pub fn slogdet<T: Scalar>(
     if !groups::pay(batch, n, LANES_ORDER) {
         // By columns and by rows on one core with AVX2, us: f32 of order 20 5.2 and 4.7, of 128 64 and 53, of 256
         // 385 and 285; f64 of 20 5.9 and 5.3, of 128 85 and 82, of 256 465 to 520 and 490 to 540. Of large
-        // matrices strips by rows are slower: see PARALLEL_ORDER.
-        let factor = if n > PARALLEL_ORDER { Factor::columns(getrf) } else { Factor::rows(lu, n) };
+        // matrices strips by rows are slower: see PARALLEL.
+        let factor = if n >= PARALLEL { Factor::columns(getrf) } else { Factor::rows(lu, n) };
         return by_factors(factor, batch, n, a, sign, logabs, threads);
     }
     let operands = (
@@ -103,7 +103,7 @@ pub(crate) fn by_factors<T: Scalar>(
     );
     let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n) / 3);
     let outcome = Outcome::default();
-    if n > PARALLEL_ORDER {
+    if n >= PARALLEL {
         for_each_large(batch, operands, threads, |(a, sign, logabs), threads| {
             let (mut factors, mut integers) = (vec![T::ZERO; n * n], vec![0; factor.integers(n)]);
             let mut group = Group { factor, n, factors: &mut factors, integers: &mut integers };

@@ -40,6 +40,7 @@ mod matrix;
 mod parallel;
 pub mod qr;
 mod registers;
+pub mod routes;
 pub mod schur;
 mod simd;
 pub mod solve;

@@ -15,23 +15,21 @@ use lapax_cpu_macros::per_scalar;
 use crate::matrix::layout::Layout;
 use crate::matrix::{hermitian, triangle};
 use crate::parallel::cost::nanoseconds;
+use crate::parallel::few;
 use crate::parallel::groups::for_each_group;
-use crate::parallel::{few, groups};
 use crate::simd::arch::Arch;
+use crate::simd::kind::Kind;
 use crate::{Error, InOut, Scalar, Threads, Uplo};
 use crate::{lanes, registers, unblocked};
 use blocked::{Scratch, factor, factor_tiny};
-use parallel::{PARALLEL_ORDER, factor_filled, factor_parallel, strip_rows};
+use parallel::{factor_filled, factor_parallel, strip_rows};
+use route::{Route, products, route};
 
 pub use update::cholesky_update;
 
 /// The order up to which a matrix is factored faster without wide registers: for f64, 0.06 us
 /// against 0.13 us at 4 and 0.16 us against 0.25 us at 8.
 const TINY: usize = 8;
-/// The order up to which a batch goes through lanes: for f64, 0.07 us against 0.16 us at 8, 1.2 us
-/// against 1.9 us at 32.
-pub(crate) const LANES_ORDER: usize = 32;
-
 /// Factors each n × n Hermitian positive definite matrix of a batch, in place.
 ///
 /// Only the triangle `uplo` of `a` is read and written: A = L·Lᴴ for `Lower`, A = Uᴴ·U for `Upper`.
@@ -54,38 +52,32 @@ pub fn potrf<T: Scalar>(
     index_fits_i32("n", n)?;
     let operands =
         (ItemsInOut::new("a", batch, &[n, n], a)?, ItemsMut::new("info", batch, &[], info)?);
-    let products = n.saturating_mul(n).saturating_mul(n) / 6;
-    if groups::pay(batch, n, LANES_ORDER) {
-        let order = if uplo == Uplo::Lower { Layout::Columns } else { Layout::Rows };
-        let kernel = lanes::cholesky::Factor { n, order };
-        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
-        return Ok(());
+    let time = nanoseconds::<T>(products(n));
+    // The lower triangle of A, or of Aᵀ.
+    let lower = |a| {
+        let a = MatMut::from_column_major_slice_mut(a, n, n);
+        if uplo == Uplo::Upper { a.transpose_mut() } else { a }
+    };
+    // Orders are at most n, which is an i32.
+    let lapack_info = |factored: Result<(), usize>| {
+        factored.err().map_or(0, |j| i32::try_from(j + 1).unwrap_or(i32::MAX))
+    };
+    match route(Kind::of::<T>(), Layout::Columns, batch, n) {
+        Route::Lanes => {
+            let order = if uplo == Uplo::Lower { Layout::Columns } else { Layout::Rows };
+            let kernel = lanes::cholesky::Factor { n, order };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Unblocked | Route::Registers | Route::Blocked => {
+            let (scratch, arch) = (|| Scratch::new(n), Arch::new());
+            for_each(batch, operands, time, threads, scratch, |scratch, (a, info)| {
+                info[0] = lapack_info(factor(lower(a), scratch, arch));
+            });
+        }
+        Route::Parallel => for_each_large(batch, operands, threads, |(a, info), threads| {
+            info[0] = lapack_info(factor_parallel(lower(a), strip_rows(n), threads));
+        }),
     }
-    if n > PARALLEL_ORDER {
-        for_each_large(batch, operands, threads, |(a, info), threads| {
-            let a = MatMut::from_column_major_slice_mut(a, n, n);
-            let a = if uplo == Uplo::Upper { a.transpose_mut() } else { a };
-            let minor = factor_parallel(a, strip_rows(n), threads).err();
-            info[0] = minor.map_or(0, |j| i32::try_from(j + 1).unwrap_or(i32::MAX));
-        });
-        return Ok(());
-    }
-    let arch = Arch::new();
-    let scratch = || Scratch::new(n);
-    for_each(
-        batch,
-        operands,
-        nanoseconds::<T>(products),
-        threads,
-        scratch,
-        |scratch, (a, info)| {
-            let a = MatMut::from_column_major_slice_mut(a, n, n);
-            let a = if uplo == Uplo::Upper { a.transpose_mut() } else { a };
-            // Orders are at most n, which is an i32.
-            let minor = factor(a, scratch, arch).err();
-            info[0] = minor.map_or(0, |j| i32::try_from(j + 1).unwrap_or(i32::MAX));
-        },
-    );
     Ok(())
 }
 
@@ -104,32 +96,29 @@ pub fn cholesky<T: Scalar>(
     l: InOut<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let few = few::pay(batch, n, route::largest_hermitian::<T>());
-    let by_lanes = groups::pay(batch, n, LANES_ORDER);
-    let by_columns = registers::cholesky::pay::<T>(n);
-    if !(few || by_lanes || by_columns) && n <= PARALLEL_ORDER {
+    let route = route(Kind::of::<T>(), Layout::Rows, batch, n);
+    if route == Route::Blocked {
         return row_major::cholesky(potrf, mean, batch, n, l, threads);
     }
     let operands = (ItemsInOut::new("l", batch, &[n, n], l)?,);
-    if n > PARALLEL_ORDER {
-        let (l,) = operands;
-        for_each_large(batch, (l.uncopied(),), threads, |(l,), threads| large(mean, n, l, threads));
-        return Ok(());
-    }
-    if few {
-        few::each(batch, operands, |(l,)| {
+    let time = nanoseconds::<T>(products(n));
+    match route {
+        Route::Unblocked => few::each(batch, operands, |(l,)| {
             let factored = factor_few(l, n, mean);
             triangle::only_lower(l, n, 0, factored);
-        });
-        return Ok(());
-    }
-    let time = nanoseconds::<T>(n * n * n / 6);
-    if by_lanes {
-        let kernel = lanes::cholesky::FactorRows { n, mean };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-    } else {
-        let kernel = registers::cholesky::Factor { n, mean };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }),
+        Route::Lanes => {
+            let kernel = lanes::cholesky::FactorRows { n, mean };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Registers => {
+            let kernel = registers::cholesky::Factor { n, mean };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Blocked | Route::Parallel => {
+            let operands = (operands.0.uncopied(),);
+            for_each_large(batch, operands, threads, |(l,), threads| large(mean, n, l, threads));
+        }
     }
     Ok(())
 }

@@ -21,12 +21,8 @@ use crate::matrix::triangle::System;
 use crate::simd::arch::Arch;
 use crate::{Diag, Scalar, Threads, Uplo};
 
-/// The order from which a matrix is cut into strips for all threads, and the rows of a strip up to and
-/// from which order. On two cores with AVX-512, f64, an upper triangle, against recursion on one: n = 384
-/// 0.51 ms and 0.45 with strips of 64, n = 512 1.22 ms and 0.89 (1.04 with 96), n = 1024 7.4 ms and 4.5
-/// (4.6 with 96, 5.3 with 192), n = 2048 55 ms and 33 with 64, 32 with 96. Serially strips of 96 cost
-/// 2 % more than recursion.
-pub(crate) const PARALLEL_ORDER: usize = 448;
+/// The rows of a strip up to and from which order. On two cores with AVX-512, f64, an upper triangle: n = 512 0.89 ms with
+/// strips of 64 and 1.04 with 96, n = 1024 4.5 with 64, 4.6 with 96, 5.3 with 192, n = 2048 33 with 64, 32 with 96.
 const FEW_ROWS: usize = 640;
 const NARROW_STRIP: usize = 64;
 const WIDE_STRIP: usize = 96;

@@ -7,6 +7,7 @@
 pub(crate) mod blocked;
 mod by_rows;
 pub(crate) mod parallel;
+pub(crate) mod route;
 pub(crate) mod row_major;
 
 use faer::MatMut;
@@ -19,19 +20,18 @@ use crate::matrix::panel::Panel;
 use crate::matrix::rows;
 use crate::matrix::rows::{Output, count_from, permute};
 use crate::parallel::cost::nanoseconds;
-use crate::parallel::groups::for_each_group;
-use crate::parallel::{few, groups};
+use crate::parallel::few;
+use crate::parallel::groups::{BATCH, for_each_group};
 use crate::simd::arch::Arch;
-use crate::triangular::{route, trsm};
+use crate::simd::kind::Kind;
+use crate::triangular::route::Route as System;
+use crate::triangular::trsm;
 use crate::unblocked::solve;
 use crate::{Diag, Error, InOut, Scalar, Threads, Trans, Uplo};
 use crate::{lanes, registers, triangular, unblocked};
 use blocked::{Scratch, factor};
-use parallel::{PARALLEL_ORDER, tiled};
-
-/// The number of rows and of columns up to which a batch goes through lanes: for f64, 0.12 us
-/// against 0.18 us at 8, 0.35 us against 0.45 us at 16, 3.4 us against 1.8 us at 32.
-pub(crate) const LANES_ORDER: usize = 16;
+use parallel::tiled;
+use route::{Route, products, route};
 
 /// Factors each m × n matrix of a batch as P·A = L·U, in place.
 ///
@@ -53,55 +53,9 @@ pub fn getrf<T: Scalar>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("m", m)?;
-    let k = m.min(n);
-    let operands = (
-        ItemsInOut::new("a", batch, &[m, n], a)?,
-        ItemsMut::new("ipiv", batch, &[k], ipiv)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
-    let products = m.saturating_mul(n).saturating_mul(k) / 3;
-    let time = nanoseconds::<T>(products);
-    if few::pay(batch, m.max(n), route::NUMBERS) {
-        few::each(batch, operands, |(a, ipiv, info)| {
-            info[0] = lapack_info(unblocked::lu::factor(a, (m, n), Layout::Columns, ipiv, 1));
-        });
-        return Ok(());
-    }
-    if k > 0 && groups::pay(batch, m.max(n), LANES_ORDER) {
-        let (order, output) = (Layout::Columns, Output::Lapack);
-        let kernel = lanes::lu::Factor { m, n, order, output };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-        return Ok(());
-    }
-    if k > 0 && registers::pay::<T>(m.max(n)) {
-        let kernel = registers::lu::Factor { m, n, order: Layout::Columns, output: Output::Lapack };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-        return Ok(());
-    }
-    if k > PARALLEL_ORDER {
-        for_each_large(batch, operands, threads, |(a, ipiv, info), threads| {
-            let a = MatMut::from_column_major_slice_mut(a, m, n);
-            let zero = tiled(a, ipiv, 1, threads);
-            info[0] = lapack_info(zero);
-        });
-        return Ok(());
-    }
-    let arch = Arch::new();
-    let scratch = || Scratch::new(m, n);
-    for_each(batch, operands, time, threads, scratch, |scratch, (a, ipiv, info)| {
-        let Scratch { swaps, substitution } = scratch;
-        let panel = Panel { a, lda: m, row: 0 };
-        let zero = factor(panel, swaps, substitution, arch);
-        count_from(1, swaps, ipiv);
-        info[0] = lapack_info(zero);
-    });
+    let operands = operands(batch, (m, n), a, ("ipiv", ipiv), ("info", 0, info))?;
+    factor_batch(Size { batch, m, n, layout: Layout::Columns }, operands, Output::Lapack, threads);
     Ok(())
-}
-
-/// LAPACK's `info`: 0, or the row with the first pivot that is zero, counted from 1.
-fn lapack_info(zero: Option<usize>) -> i32 {
-    zero.map_or(0, |row| i32::try_from(row + 1).unwrap_or(i32::MAX))
 }
 
 /// Factors each m × n row-major matrix of a batch as P·A = L·U, in place.
@@ -121,47 +75,113 @@ pub fn lu<T: Scalar>(
     permutation: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let k = m.min(n);
-    index_fits_i32("m", m)?;
-    let operands = (
-        ItemsInOut::new("a", batch, &[m, n], a)?,
-        ItemsMut::new("pivots", batch, &[k], pivots)?,
-        ItemsMut::new("permutation", batch, &[m], permutation)?,
+    let operands = operands(batch, (m, n), a, ("pivots", pivots), ("permutation", m, permutation))?;
+    factor_batch(
+        Size { batch, m, n, layout: Layout::Rows },
+        operands,
+        Output::Permutation,
+        threads,
     );
-    if k > PARALLEL_ORDER {
-        for_each_large(batch, operands, threads, |(a, pivots, permutation), threads| {
-            let a = MatMut::from_row_major_slice_mut(a, m, n);
-            tiled(a, pivots, 0, threads);
-            permute(pivots, permutation);
-        });
-        return Ok(());
-    }
-    let products = m.saturating_mul(n).saturating_mul(k) / 3;
-    let time = nanoseconds::<T>(products);
-    let (order, output) = (Layout::Rows, Output::Permutation);
-    let small = |(a, pivots, permutation): (&mut [T], &mut [i32], &mut [i32])| {
-        unblocked::lu::factor_rows(a, (m, n), pivots);
-        permute(pivots, permutation);
-    };
-    if k > 0 && few::pay(batch, m.max(n), unblocked::largest_factored::<T>()) {
-        few::each(batch, operands, small);
-    } else if k > 0 && groups::pay(batch, m.max(n), LANES_ORDER) {
-        let kernel = lanes::lu::Factor { m, n, order, output };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-    } else if k > 0 && !T::IS_COMPLEX && m.max(n) <= unblocked::largest_factored::<T>() {
-        for_each(batch, operands, time, threads, || (), |(), matrix| small(matrix));
-    } else if k > 0 && registers::pay::<T>(m.max(n)) {
-        let kernel = registers::lu::Factor { m, n, order, output };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-    } else {
-        let (scratch, arch) = (|| by_rows::Scratch::new(m, n), Arch::new());
-        for_each(batch, operands, time, threads, scratch, |scratch, (a, pivots, permutation)| {
-            scratch.factor(MatMut::from_row_major_slice_mut(a, m, n), arch);
-            count_from(0, &scratch.swaps, pivots);
-            permute(pivots, permutation);
-        });
-    }
     Ok(())
+}
+
+type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsMut<'a, i32>, ItemsMut<'a, i32>);
+
+/// The operands of a factorisation: the matrices, their pivots, and `length` numbers besides.
+fn operands<'a, T: Scalar>(
+    batch: usize,
+    (m, n): (usize, usize),
+    a: InOut<'a, T>,
+    (pivots, swaps): (&'static str, &'a mut [i32]),
+    (second, length, numbers): (&'static str, usize, &'a mut [i32]),
+) -> Result<Operands<'a, T>, Error> {
+    index_fits_i32("m", m)?;
+    Ok((
+        ItemsInOut::new("a", batch, &[m, n], a)?,
+        ItemsMut::new(pivots, batch, &[m.min(n)], swaps)?,
+        ItemsMut::new(second, batch, &[length], numbers)?,
+    ))
+}
+
+/// A batch of m × n matrices, and how they lie.
+#[derive(Clone, Copy)]
+struct Size {
+    batch: usize,
+    m: usize,
+    n: usize,
+    layout: Layout,
+}
+
+/// [`getrf`] and [`lu`].
+fn factor_batch<T: Scalar>(
+    size: Size,
+    operands: Operands<'_, T>,
+    output: Output,
+    threads: &dyn Threads,
+) {
+    let Size { batch, m, n, layout } = size;
+    let time = nanoseconds::<T>(products(m, n));
+    let finish = |zero, pivots: &[i32], second: &mut [i32]| match output {
+        Output::Lapack => second[0] = lapack_info(zero),
+        Output::Permutation => permute(pivots, second),
+    };
+    match route(Kind::of::<T>(), layout, batch, m, n) {
+        Route::Unblocked => {
+            let one = |(a, pivots, second): (&mut [T], &mut [i32], &mut [i32])| {
+                if layout == Layout::Columns {
+                    let zero = unblocked::lu::factor(a, (m, n), layout, pivots, output.first());
+                    finish(zero, pivots, second);
+                } else {
+                    unblocked::lu::factor_rows(a, (m, n), pivots);
+                    finish(None, pivots, second);
+                }
+            };
+            if batch < BATCH {
+                few::each(batch, operands, one);
+            } else {
+                for_each(batch, operands, time, threads, || (), |(), matrix| one(matrix));
+            }
+        }
+        Route::Lanes => {
+            let kernel = lanes::lu::Factor { m, n, order: layout, output };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Registers => {
+            let kernel = registers::lu::Factor { m, n, order: layout, output };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Blocked if layout == Layout::Columns => {
+            let (scratch, arch) = (|| Scratch::new(m, n), Arch::new());
+            for_each(batch, operands, time, threads, scratch, |scratch, (a, pivots, second)| {
+                let Scratch { swaps, substitution } = scratch;
+                let zero = factor(Panel { a, lda: m, row: 0 }, swaps, substitution, arch);
+                count_from(output.first(), swaps, pivots);
+                finish(zero, pivots, second);
+            });
+        }
+        Route::Blocked => {
+            let (scratch, arch) = (|| by_rows::Scratch::new(m, n), Arch::new());
+            for_each(batch, operands, time, threads, scratch, |scratch, (a, pivots, second)| {
+                scratch.factor(MatMut::from_row_major_slice_mut(a, m, n), arch);
+                count_from(output.first(), &scratch.swaps, pivots);
+                finish(None, pivots, second);
+            });
+        }
+        Route::Parallel => {
+            for_each_large(batch, operands, threads, |(a, pivots, second), threads| {
+                let a = match layout {
+                    Layout::Columns => MatMut::from_column_major_slice_mut(a, m, n),
+                    Layout::Rows => MatMut::from_row_major_slice_mut(a, m, n),
+                };
+                finish(tiled(a, pivots, output.first(), threads), pivots, second);
+            });
+        }
+    }
+}
+
+/// LAPACK's `info`: 0, or the row with the first pivot that is zero, counted from 1.
+fn lapack_info(zero: Option<usize>) -> i32 {
+    zero.map_or(0, |row| i32::try_from(row + 1).unwrap_or(i32::MAX))
 }
 
 /// Solves op(A)·X = B with the factors and the permutation of [`lu`], for each system of a batch.
@@ -184,10 +204,8 @@ pub fn lu_solve<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let few = few::pay(batch, n.max(nrhs), route::largest_system::<T>(nrhs, Layout::Rows));
-    let by_rows = route::by_rows::<T>(n, nrhs);
-    let pay = few || by_rows || nrhs == 1 || groups::pay(batch, n, triangular::LANES_ORDER);
-    if n == 0 || nrhs == 0 || !pay {
+    let route = triangular::route::route(Kind::of::<T>(), Layout::Rows, batch, n, nrhs);
+    if let System::Blocked | System::Parallel = route {
         return row_major::lu_solve(trsm, trans, batch, n, nrhs, lu, permutation, b, x, threads);
     }
     let operands = (
@@ -197,21 +215,24 @@ pub fn lu_solve<T: Scalar>(
         ItemsMut::new("x", batch, &[n, nrhs], x)?,
     );
     let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(nrhs));
-    if few {
-        few::each(batch, operands, |(lu, permutation, b, x)| {
+    match route {
+        System::Unblocked => few::each(batch, operands, |(lu, permutation, b, x)| {
             solve::lu_solve(trans, (n, nrhs), lu, permutation, b, x);
-        });
-    } else if by_rows {
-        let kernel = registers::lu_solve::Solve { trans, n, nrhs };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-    } else if groups::pay(batch, n, triangular::LANES_ORDER) {
-        let kernel = lanes::lu::lu_solve::Solve { trans, n, nrhs };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-    } else {
-        let (copy, arch) = (|| vec![T::ZERO; n], Arch::new());
-        for_each(batch, operands, time, threads, copy, |copy, (lu, permutation, b, x)| {
-            solve_one(trans, lu, permutation, b, (copy, x), arch);
-        });
+        }),
+        System::Registers => {
+            let kernel = registers::lu_solve::Solve { trans, n, nrhs };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        System::Lanes => {
+            let kernel = lanes::lu::lu_solve::Solve { trans, n, nrhs };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        System::OneSide | System::Blocked | System::Parallel => {
+            let (copy, arch) = (|| vec![T::ZERO; n], Arch::new());
+            for_each(batch, operands, time, threads, copy, |copy, (lu, permutation, b, x)| {
+                solve_one(trans, lu, permutation, b, (copy, x), arch);
+            });
+        }
     }
     Ok(())
 }

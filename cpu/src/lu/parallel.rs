@@ -19,13 +19,8 @@ use crate::parallel::lookahead::Panels;
 use crate::simd::arch::Arch;
 use crate::{Diag, Scalar, Threads, Uplo};
 
-/// The number of rows and of columns from which a matrix is cut into strips for all threads, and the
-/// columns of a panel up to and from which width. On two cores with AVX-512, f64, against recursion on
-/// one: n = 256 0.45 ms and 0.42 with panels of 32, n = 512 2.5 ms and 1.8 with 64 (2.0 with 96, 2.2 with
-/// 128), n = 1024 16 ms and 9.7 with 64, 10.0 with 96, 9.7 with 128 (by rows 12.6, 10.8, 11.6), n = 2048
-/// 118 ms and 63 with 96. Serially strips cost 5 to 8 % more than recursion. With AVX2 and n = 256, threads
-/// started for it, recursion and panels of 64: f64 0.44 and 0.70, f32 0.29 and 0.52, c128 1.5 and 1.6.
-pub(crate) const PARALLEL_ORDER: usize = 320;
+/// The columns of a panel up to and from which width. On two cores with AVX-512, f64: n = 512 1.8 ms with panels of 64, 2.0
+/// with 96, 2.2 with 128, n = 1024 9.7 with 64, 10.0 with 96, 9.7 with 128 (by rows 12.6, 10.8, 11.6), n = 2048 63 with 96.
 const FEW_COLUMNS: usize = 640;
 const NARROW_PANEL: usize = 64;
 const WIDE_PANEL: usize = 96;

@@ -15,6 +15,16 @@ pub(crate) enum Output {
     Permutation,
 }
 
+impl Output {
+    /// What pivots are counted from.
+    pub(crate) fn first(self) -> usize {
+        match self {
+            Self::Lapack => 1,
+            Self::Permutation => 0,
+        }
+    }
+}
+
 /// Pivots that count rows from `first`, of an i32 of them.
 pub(crate) fn count_from(first: usize, swaps: &[usize], pivots: &mut [i32]) {
     for (pivot, row) in pivots.iter_mut().zip(swaps) {

@@ -7,4 +7,5 @@ pub(crate) mod first_error;
 pub(crate) mod groups;
 pub(crate) mod lookahead;
 pub(crate) mod reduction;
+pub(crate) mod routes;
 pub(crate) mod schedule;

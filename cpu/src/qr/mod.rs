@@ -24,6 +24,7 @@ use crate::parallel::first_error::Outcome;
 use crate::parallel::groups::for_each_group;
 use crate::parallel::{few, groups};
 use crate::simd::arch::Arch;
+use crate::simd::kind::Kind;
 use crate::{Error, InOut, Scalar, Serial, Threads};
 use crate::{lanes, registers, unblocked};
 use blocked::{factor, factor_scratch};
@@ -106,7 +107,7 @@ pub fn qr<T: Scalar>(
         return tall(batch, (m, n), a, q, r, threads);
     }
     let by_lanes = groups::pay(batch, m.max(n), LANES_ORDER);
-    let by_columns = registers::qr::pay::<T>(m, n);
+    let by_columns = registers::qr::serve(Kind::of::<T>(), m, n);
     if k == 0 {
         return row_major::qr((geqrf, orgqr), batch, (m, n, c), a, q, r, threads);
     }
@@ -200,7 +201,7 @@ pub fn qr_r<T: Scalar>(
         return Ok(());
     }
     let tall = crate::qr::tall::pays::<T>(m, n);
-    if registers::qr::pay::<T>(m, n) && !tall {
+    if registers::qr::serve(Kind::of::<T>(), m, n) && !tall {
         let kernel = registers::qr::Upper { m, n, c };
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
         return Ok(());

@@ -14,7 +14,7 @@ use crate::matrix::triangle;
 use crate::parallel::groups::Kernel;
 use crate::simd::cache_line::Padded;
 use crate::simd::elementary::{SUMMED, root};
-use crate::simd::lane::width;
+use crate::simd::kind::Kind;
 use crate::simd::lane_real::LaneReal;
 use crate::simd::lines::{LaneNumbers, number, read};
 use crate::simd::prefetch::Ahead;
@@ -30,8 +30,8 @@ const TOGETHER: usize = 4;
 const REGISTERS: usize = 2;
 
 /// Whether a matrix of order n goes this way.
-pub(crate) fn pay<T: Scalar>(n: usize) -> bool {
-    (LEAST..=LARGEST).contains(&n) && width::<T>() >= LANES
+pub(crate) fn serve(kind: Kind, n: usize) -> bool {
+    (LEAST..=LARGEST).contains(&n) && kind.lanes >= LANES
 }
 
 /// What the factorisation of one matrix reuses.

@@ -15,7 +15,7 @@ use pulp::Simd;
 
 use crate::Scalar;
 use crate::matrix::layout::Layout;
-use crate::simd::lane::width;
+use crate::simd::kind::Kind;
 use crate::simd::lane_real::LaneReal;
 use crate::simd::lines::{read, transpose_numbers, write};
 use crate::simd::vector::{Lane, MAX_LANES, Reg};
@@ -30,8 +30,8 @@ pub(crate) const LANES: usize = 4;
 
 /// Whether matrices of an order have enough to fill registers with, and few enough rows and columns
 /// to stay in the nearest cache.
-pub(crate) fn pay<T: Scalar>(order: usize) -> bool {
-    (LEAST..=ROWS).contains(&order) && width::<T>() >= LANES
+pub(crate) fn serve(kind: Kind, order: usize) -> bool {
+    (LEAST..=ROWS).contains(&order) && kind.lanes >= LANES
 }
 
 /// The sizes of a matrix: its rows and columns, and the registers that hold a column or a row.

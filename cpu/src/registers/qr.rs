@@ -14,7 +14,7 @@ use crate::Scalar;
 use crate::matrix::layout::Layout;
 use crate::parallel::groups::Kernel;
 use crate::simd::cache_line::Padded;
-use crate::simd::lane::width;
+use crate::simd::kind::Kind;
 use crate::simd::lane_real::LaneReal;
 use crate::simd::lines::LaneNumbers;
 use crate::simd::prefetch::Ahead;
@@ -27,8 +27,8 @@ use crate::simd::tile::Tile;
 const LARGEST: usize = 192;
 
 /// Whether an m × n matrix goes this way.
-pub(crate) fn pay<T: Scalar>(m: usize, n: usize) -> bool {
-    (LEAST..=LARGEST).contains(&m.max(n)) && width::<T>() >= LANES
+pub(crate) fn serve(kind: Kind, m: usize, n: usize) -> bool {
+    (LEAST..=LARGEST).contains(&m.max(n)) && kind.lanes >= LANES
 }
 
 /// What the decomposition of one matrix reuses.

@@ -16,7 +16,8 @@ use crate::parallel::cost::nanoseconds;
 use crate::parallel::groups::for_each_group;
 use crate::registers;
 use crate::simd::arch::Arch;
-use crate::triangular::{STRIPS_ORDER, strip_width};
+use crate::simd::kind::Kind;
+use crate::triangular::route::{PARALLEL, strip_width};
 use crate::{Diag, Error, Scalar, Threads, Uplo};
 
 /// The inverse of each matrix of a batch, by rows, from [`crate::lu::lu`]'s factors and permutation.
@@ -30,7 +31,7 @@ pub(crate) fn invert<T: Scalar>(
 ) -> Result<(), Error> {
     let lus = Items::new("lu", batch, &[n, n], lu)?;
     let permutations = Items::new("permutation", batch, &[n], permutation)?;
-    if registers::pay::<T>(n) {
+    if registers::serve(Kind::of::<T>(), n) {
         let operands = (lus, permutations, ItemsMut::new("x", batch, &[n, n], x)?);
         let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n));
         for_each_group::<T, _>(batch, operands, time, threads, &registers::inverse::Invert { n });
@@ -52,7 +53,7 @@ fn one<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let (width, arch) = (strip_width(n), Arch::new());
-    let threads = if n > STRIPS_ORDER { threads } else { &Serial };
+    let threads = if n >= PARALLEL { threads } else { &Serial };
     let lu = MatRef::from_row_major_slice(lu, n, n);
     let lower = System { uplo: Uplo::Lower, diag: Diag::Unit, conj: Conj::No };
     let upper = System { uplo: Uplo::Upper, diag: Diag::NonUnit, conj: Conj::No };

@@ -5,8 +5,7 @@ mod inverse;
 use lapax_core::{Items, ItemsMut, for_each, for_each_large, for_each_part, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
 
-use crate::lu::LANES_ORDER;
-use crate::lu::parallel::PARALLEL_ORDER;
+use crate::lu::route::{LANES as LANES_ORDER, PARALLEL};
 use crate::lu::row_major::Getrf;
 use crate::matrix::layout::Layout;
 use crate::parallel::cost::nanoseconds;
@@ -14,6 +13,7 @@ use crate::parallel::first_error::Outcome;
 use crate::parallel::groups::{BATCH, for_each_group};
 use crate::parallel::{few, groups};
 use crate::registers::ROWS;
+use crate::simd::kind::Kind;
 use crate::simd::vector::MAX_LANES;
 use crate::triangular::route;
 use crate::{Error, InOut, Scalar, Serial, Threads, Trans};
@@ -68,7 +68,7 @@ pub fn solve<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let few = few::pay(batch, n.max(nrhs), route::largest_system::<T>(nrhs, Layout::Rows));
+    let few = few::pay(batch, n.max(nrhs), route::unblocked(Kind::of::<T>(), Layout::Rows, nrhs));
     let pay = few || nrhs <= LANES_SIDES && groups::pay(batch, n, LANES_ORDER);
     if n == 0 || nrhs == 0 || !pay {
         return by_factors(Routines::own(), batch, (n, nrhs), a, Some(b), x, threads);
@@ -104,7 +104,7 @@ pub fn inv<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let few = few::pay(batch, n, route::largest_system::<T>(n, Layout::Rows));
+    let few = few::pay(batch, n, route::unblocked(Kind::of::<T>(), Layout::Rows, n));
     if !(few || groups::pay(batch, n, LANES_ORDER)) {
         return by_factors(Routines::own(), batch, (n, n), a, None, x, threads);
     }
@@ -152,7 +152,7 @@ pub(crate) fn by_factors<T: Scalar>(
     let system = |(a, given, x): (&[T], &[T], &mut [T]), threads: &dyn Threads| {
         outcome.take(one(routines, (n, nrhs), a, b.map(|_| given), x, threads));
     };
-    if n > PARALLEL_ORDER || n > ROWS && batch == 1 {
+    if n >= PARALLEL || n > ROWS && batch == 1 {
         for_each_large(batch, operands, threads, system);
     } else if n > ROWS {
         for_each(batch, operands, time, threads, || (), |(), items| system(items, &Serial));

@@ -17,25 +17,14 @@ use crate::matrix::strips::{contiguous, strips};
 use crate::matrix::transpose::transpose_one;
 use crate::matrix::triangle::System;
 use crate::parallel::cost::nanoseconds;
+use crate::parallel::few;
 use crate::parallel::groups::for_each_group;
-use crate::parallel::{few, groups};
 use crate::simd::arch::Arch;
+use crate::simd::kind::Kind;
 use crate::unblocked::triangular;
 use crate::{Diag, Error, InOut, Scalar, Side, Threads, Trans, Uplo};
 use crate::{lanes, registers};
-use route::by_rows;
-
-/// The order up to which a batch of systems goes through lanes.
-pub(crate) const LANES_ORDER: usize = 32;
-
-/// The order from which the right-hand sides of one system are cut into strips for all threads, the
-/// columns of a strip of few and of many, and how many are many. On two cores with AVX-512, f64, as many
-/// right-hand sides as unknowns, two threads against one: n = 256 0.26 ms and 0.41, n = 384 0.69 ms with
-/// strips of 64 and 0.86 with 128, n = 1024 12.0 with 64, 11.0 with 128 and 24.5.
-pub(crate) const STRIPS_ORDER: usize = 192;
-const NARROW_STRIP: usize = 64;
-const WIDE_STRIP: usize = 128;
-const MANY_SIDES: usize = 512;
+use route::{Route, route, strip_width};
 
 /// The order from which A is copied where it does not lie as B does, for all strips: a product reads it
 /// across its columns then, whose elements lie in pages of their own. On two cores of a Xeon with AVX-512,
@@ -83,77 +72,77 @@ pub fn trsm<T: Scalar>(
     let time = nanoseconds::<T>(products);
     let (a_order, b_order) = (order(transpose), order(side == Side::Right));
     let system = System { uplo, diag, conj };
-    if few::pay(batch, q.max(nrhs), route::largest_system::<T>(nrhs, b_order)) {
-        few::each(batch, operands, |(a, b)| {
-            triangular::substitute(system, (q, nrhs), (a, a_order), (b, b_order));
-        });
-        return Ok(());
-    }
-    if by_rows::<T>(q, nrhs) {
-        let conj = conj.is_conj();
-        let kernel =
-            registers::substitution::Solve { uplo, diag, conj, n: q, nrhs, a_order, b_order };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-        return Ok(());
-    }
-    if groups::pay(batch, q, LANES_ORDER) {
-        let conj = conj.is_conj();
-        let kernel = lanes::triangular::Solve { uplo, diag, conj, n: q, nrhs, a_order, b_order };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-        return Ok(());
-    }
     let arch = Arch::new();
-    if nrhs == 1 {
-        for_each(
-            batch,
-            operands,
-            time,
-            threads,
-            || (),
-            |(), (a, x)| {
-                let conj = conj.is_conj();
-                arch.dispatch(trsv::Solve { uplo, diag, conj, order: a_order, a, x });
-            },
-        );
-        return Ok(());
-    }
     let right_hand_sides = |b| {
         let b = MatMut::from_column_major_slice_mut(b, m, n);
         if side == Side::Right { b.transpose_mut() } else { b }
     };
-    let width = strip_width(nrhs);
-    if q > STRIPS_ORDER && nrhs > width {
-        let turned = q >= COPIED_ORDER && transpose != (side == Side::Right);
-        let (a, b) = operands;
-        for_each_large(batch, (a, b.uncopied()), threads, |(a, b), threads| {
-            let mut copy = vec![T::ZERO; if turned { q * q } else { 0 }];
-            if turned {
-                transpose_one((q, q), a, &mut copy, threads);
-            }
-            let a = if turned { &copy } else { a };
-            // A strip whose numbers lie together is copied when it is solved.
-            let (apart, b) = match side {
-                Side::Left => (b.src, b.dst),
-                Side::Right => (None, b.copied_by(threads)),
-            };
-            let apart: Vec<_> = apart.map(|b| b.chunks(width * m).collect()).unwrap_or_default();
-            let (a, strips) = (view(a, q, transpose != turned), strips(right_hand_sides(b), width));
-            run_tasks(threads, strips.len(), strips.len(), 0, |task, _| {
-                let mut strip = strips[task].lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(apart) = apart.get(task) {
-                    let columns = strip.as_mut().col_iter_mut().zip(apart.chunks_exact(m));
-                    columns.for_each(|(to, from)| contiguous(to).copy_from_slice(from));
-                }
-                let mut scratch = Scratch::new(q, strip.ncols());
-                solve(system, a, strip.as_mut(), &mut scratch, arch);
+    match route(Kind::of::<T>(), b_order, batch, q, nrhs) {
+        Route::Unblocked => few::each(batch, operands, |(a, b)| {
+            triangular::substitute(system, (q, nrhs), (a, a_order), (b, b_order));
+        }),
+        Route::Registers => {
+            let conj = conj.is_conj();
+            let kernel =
+                registers::substitution::Solve { uplo, diag, conj, n: q, nrhs, a_order, b_order };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Lanes => {
+            let conj = conj.is_conj();
+            let kernel =
+                lanes::triangular::Solve { uplo, diag, conj, n: q, nrhs, a_order, b_order };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::OneSide => {
+            let conj = conj.is_conj();
+            for_each(
+                batch,
+                operands,
+                time,
+                threads,
+                || (),
+                |(), (a, x)| {
+                    arch.dispatch(trsv::Solve { uplo, diag, conj, order: a_order, a, x });
+                },
+            );
+        }
+        Route::Blocked => {
+            let scratch = || Scratch::new(q, nrhs);
+            for_each(batch, operands, time, threads, scratch, |scratch, (a, b)| {
+                solve(system, view(a, q, transpose), right_hand_sides(b), scratch, arch);
             });
-        });
-        return Ok(());
+        }
+        Route::Parallel => {
+            let width = strip_width(nrhs);
+            let turned = q >= COPIED_ORDER && transpose != (side == Side::Right);
+            let (a, b) = operands;
+            for_each_large(batch, (a, b.uncopied()), threads, |(a, b), threads| {
+                let mut copy = vec![T::ZERO; if turned { q * q } else { 0 }];
+                if turned {
+                    transpose_one((q, q), a, &mut copy, threads);
+                }
+                let a = if turned { &copy } else { a };
+                // A strip whose numbers lie together is copied when it is solved.
+                let (apart, b) = match side {
+                    Side::Left => (b.src, b.dst),
+                    Side::Right => (None, b.copied_by(threads)),
+                };
+                let apart: Vec<_> =
+                    apart.map(|b| b.chunks(width * m).collect()).unwrap_or_default();
+                let (a, strips) =
+                    (view(a, q, transpose != turned), strips(right_hand_sides(b), width));
+                run_tasks(threads, strips.len(), strips.len(), 0, |task, _| {
+                    let mut strip = strips[task].lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Some(apart) = apart.get(task) {
+                        let columns = strip.as_mut().col_iter_mut().zip(apart.chunks_exact(m));
+                        columns.for_each(|(to, from)| contiguous(to).copy_from_slice(from));
+                    }
+                    let mut scratch = Scratch::new(q, strip.ncols());
+                    solve(system, a, strip.as_mut(), &mut scratch, arch);
+                });
+            });
+        }
     }
-    let scratch = || Scratch::new(q, nrhs);
-    for_each(batch, operands, time, threads, scratch, |scratch, (a, b)| {
-        solve(system, view(a, q, transpose), right_hand_sides(b), scratch, arch);
-    });
     Ok(())
 }
 
@@ -161,11 +150,6 @@ pub fn trsm<T: Scalar>(
 fn view<T>(a: &[T], q: usize, transpose: bool) -> MatRef<'_, T> {
     let a = MatRef::from_column_major_slice(a, q, q);
     if transpose { a.transpose() } else { a }
-}
-
-/// The columns of a strip of so many right-hand sides.
-pub(crate) fn strip_width(nrhs: usize) -> usize {
-    if nrhs < MANY_SIDES { NARROW_STRIP } else { WIDE_STRIP }
 }
 
 /// How a matrix lies that is read as the transpose of a column-major one, or as it is.

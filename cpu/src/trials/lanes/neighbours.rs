@@ -456,7 +456,7 @@ fn systems<T: Scalar>() {
     compare::<T>(&[
         // Larger ones are factored some at once, and not in lanes.
         ("solve", |n, batch, a| {
-            if n > lu::LANES_ORDER {
+            if n > lu::route::LANES {
                 return Bits::new(batch);
             }
             [1, n].into_iter().fold(Bits::new(batch), |bits, nrhs| {
@@ -466,7 +466,7 @@ fn systems<T: Scalar>() {
             })
         }),
         ("inv", |n, batch, a| {
-            if n > lu::LANES_ORDER {
+            if n > lu::route::LANES {
                 return Bits::new(batch);
             }
             let mut x = vec![T::ONE; a.len()];

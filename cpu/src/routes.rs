@@ -1,0 +1,21 @@
+//! Which kernel serves a call of a routine, without calling it.
+
+pub use crate::parallel::routes::Routine;
+pub use crate::simd::kind::Kind;
+
+use crate::{cholesky, lu, triangular};
+
+/// The choices of each family.
+const FAMILIES: &[&[Routine]] =
+    &[triangular::route::ROUTINES, lu::route::ROUTINES, cholesky::route::ROUTINES];
+
+/// The routines that have a choice.
+pub fn routines() -> impl Iterator<Item = &'static Routine> {
+    FAMILIES.iter().copied().flatten()
+}
+
+/// The routine with a name.
+#[must_use]
+pub fn routine(name: &str) -> Option<&'static Routine> {
+    routines().find(|routine| routine.name == name)
+}
