@@ -63,10 +63,23 @@ pub fn for_each<B: Batched, S>(
 pub fn for_each_part<B: Batched>(
     batch: usize,
     group: usize,
-    mut operands: B,
+    operands: B,
     nanoseconds: usize,
     threads: &dyn Threads,
     kernel: impl Fn(B, usize) + Sync,
+) {
+    each_part(batch, group, operands, nanoseconds, threads, &kernel);
+}
+
+/// [`for_each_part`], compiled once for all kernels with such operands, of which there are hundreds: their
+/// bodies would be in it twice.
+fn each_part<B: Batched>(
+    batch: usize,
+    group: usize,
+    mut operands: B,
+    nanoseconds: usize,
+    threads: &dyn Threads,
+    kernel: &(dyn Fn(B, usize) + Sync),
 ) {
     if batch == 0 || !operands.writes() {
         return;
@@ -99,9 +112,19 @@ pub fn for_each_part<B: Batched>(
 /// may use: a few items take them all, one after another; of many each has one.
 pub fn for_each_large<B: Batched>(
     batch: usize,
-    mut operands: B,
+    operands: B,
     threads: &dyn Threads,
     kernel: impl Fn(B::Item, &dyn Threads) + Sync,
+) {
+    each_large(batch, operands, threads, &kernel);
+}
+
+/// [`for_each_large`], compiled once for all kernels with such operands.
+fn each_large<B: Batched>(
+    batch: usize,
+    mut operands: B,
+    threads: &dyn Threads,
+    kernel: &(dyn Fn(B::Item, &dyn Threads) + Sync),
 ) {
     if batch >= threads.count() {
         for_each(batch, operands, usize::MAX, threads, || (), |(), item| kernel(item, &Serial));
