@@ -5,6 +5,7 @@
 
 mod callback;
 mod register;
+mod route;
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::catch_unwind;
@@ -16,6 +17,7 @@ use xla_ffi::{DataType, Element, Error, Given, Operand, Shape, Signature, Value}
 
 pub use callback::*;
 pub use register::*;
+pub use route::*;
 
 use crate::table::{Layout, Op, Target, targets};
 use crate::{backend, cuda_report};
@@ -81,18 +83,32 @@ pub extern "C" fn lapax_unfit() -> *const c_char {
 /// `request` is null or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lapax_infer(request: *const c_char) -> *mut c_char {
+    // SAFETY: the caller's promise.
+    unsafe { answered("lapax_infer", request, infer) }
+}
+
+/// The answer to a request, JSON to JSON, for the caller to free.
+///
+/// # Safety
+/// `request` is null or a C string.
+unsafe fn answered(
+    function: &'static str,
+    request: *const c_char,
+    answer_to: fn(&Json) -> Result<Json, String>,
+) -> *mut c_char {
     let text = if request.is_null() {
         None
     } else {
         // SAFETY: the caller's promise.
         unsafe { CStr::from_ptr(request) }.to_str().ok()
     };
-    let answer = catch_unwind(|| match text {
-        Some(text) => infer(text).unwrap_or_else(|error| json!({ "error": error })),
-        None => json!({ "error": "lapax_infer: the request is not a UTF-8 string" }),
+    let error = |error: String| json!({ "error": error });
+    let json = catch_unwind(|| match text.map(serde_json::from_str) {
+        Some(Ok(request)) => answer_to(&request).unwrap_or_else(error),
+        Some(Err(wrong)) => error(format!("{function}: {wrong}")),
+        None => error(format!("{function}: the request is not a UTF-8 string")),
     });
-    let answer = answer.unwrap_or_else(|_| json!({ "error": "lapax_infer: a bug in lapax" }));
-    self::answer(answer)
+    answer(json.unwrap_or_else(|_| error(format!("{function}: a bug in lapax"))))
 }
 
 /// The CPU backends compiled in: a JSON array of `{"name"}`, with `"lapack"` and `"blas"`, the mapped
@@ -256,10 +272,9 @@ fn doc_text(doc: &str) -> String {
     lines.join("\n")
 }
 
-fn infer(request: &str) -> Result<Json, String> {
-    let request: Json =
-        serde_json::from_str(request).map_err(|error| format!("lapax_infer: {error}"))?;
-    let (name, platform) = (string(&request, "target")?, string(&request, "platform")?);
+fn infer(request: &Json) -> Result<Json, String> {
+    let of_request = |key| string("lapax_infer", request, key);
+    let (name, platform) = (of_request("target")?, of_request("platform")?);
     let (_, target) = targets()
         .find(|(_, target)| target.name == name && target.platform.name() == platform)
         .ok_or_else(|| format!("lapax has no target {name} on platform {platform}"))?;
@@ -283,8 +298,8 @@ fn infer(request: &str) -> Result<Json, String> {
     Ok(json!({ "rets": rets }))
 }
 
-fn string<'a>(request: &'a Json, key: &str) -> Result<&'a str, String> {
-    request[key].as_str().ok_or_else(|| format!("lapax_infer: no string `{key}` in the request"))
+fn string<'a>(function: &str, request: &'a Json, key: &str) -> Result<&'a str, String> {
+    request[key].as_str().ok_or_else(|| format!("{function}: no string `{key}` in the request"))
 }
 
 fn shape(json: &Json) -> Result<Shape, String> {

@@ -1,6 +1,6 @@
 //! Which kernel serves a call of a routine, without calling it.
 
-pub use crate::parallel::routes::Routine;
+pub use crate::parallel::routes::{Routine, Way};
 pub use crate::simd::kind::Kind;
 
 use crate::{cholesky, lu, triangular};

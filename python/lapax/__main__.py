@@ -1,4 +1,4 @@
-"""The command line: `python -m lapax targets | doctor | stubs | bench | export | paths`."""
+"""The command line: `python -m lapax targets | doctor | route | stubs | bench | export | paths`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _export(options)
     if options.command == "paths":
         return _paths(options)
+    if options.command == "route":
+        return _route(options)
     return _doctor.run()
 
 
@@ -42,6 +44,11 @@ def _parser() -> argparse.ArgumentParser:
     stubs.add_argument("--check", action="store_true", help="only fail where it is not current")
     commands.add_parser("bench", help="time the targets beside jaxlib's", add_help=False)
     _export_parser(commands.add_parser("export", help="write a program for hosts outside Python"))
+    route = commands.add_parser("route", help="say which kernel serves a call on this processor")
+    route.add_argument("routine", help="such as lu, eigh, getrf")
+    route.add_argument("dtype", choices=["f32", "f64", "c64", "c128"])
+    route.add_argument("sizes", nargs="+", type=int, help="of a matrix: n, or m and n, or n and nrhs")
+    route.add_argument("--batch", type=int, default=1, help="how many matrices; 1 by default")
     paths = commands.add_parser("paths", help="print where the library and its C header are")
     paths.add_argument("--cflags", action="store_true", help="print the C compiler's flags")
     paths.add_argument("--libs", action="store_true", help="print the linker's flags")
@@ -121,6 +128,24 @@ def _paths(options: argparse.Namespace) -> int:
     print(f"header:  {_export.INCLUDE / 'lapax.h'}")
     print(f"cflags:  {_export.compile_flags()}")
     print(f"libs:    {_export.link_flags()}")
+    return 0
+
+
+def _route(options: argparse.Namespace) -> int:
+    answer = _library.route(
+        {
+            "routine": options.routine,
+            "dtype": options.dtype,
+            "batch": options.batch,
+            "sizes": options.sizes,
+        }
+    )
+    if "error" in answer:
+        print(answer["error"], file=sys.stderr)
+        return 2
+    sizes = ", ".join(f"{name} = {size}" for name, size in answer["sizes"].items())
+    print(f"{options.routine}, {options.dtype}, {sizes}, batch {options.batch}: {answer['route']}")
+    print(answer["what"])
     return 0
 
 

@@ -108,6 +108,16 @@ def infer(request: Mapping[str, Any]) -> dict[str, Any]:
     return answer
 
 
+def route(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The kernel that serves a call on this processor.
+
+    `request` is {"routine", "dtype", "batch", "sizes"}; the answer is {"route", "what", "sizes"}
+    or {"error"}.
+    """
+    answer: dict[str, Any] = _decoded(loaded().lapax_route(json.dumps(request).encode()))
+    return answer
+
+
 def backends() -> list[dict[str, Any]]:
     """The CPU backends built in: {"name"}, and of a LAPACK {"lapack", "blas", "integer_bits"}."""
     answer: list[dict[str, Any]] = _decoded(loaded().lapax_backends())
@@ -179,6 +189,8 @@ def loaded() -> Any:
         # void* and not char*: ctypes would copy a char* and lose the pointer that must be freed.
         library.lapax_infer.restype = ctypes.c_void_p
         library.lapax_infer.argtypes = (ctypes.c_char_p,)
+        library.lapax_route.restype = ctypes.c_void_p
+        library.lapax_route.argtypes = (ctypes.c_char_p,)
         library.lapax_backends.restype = ctypes.c_void_p
         library.lapax_backends.argtypes = ()
         library.lapax_backend.restype = ctypes.c_void_p

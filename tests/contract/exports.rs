@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::ffi::{CStr, c_char};
 
 use lapax::exports::{
-    lapax_free, lapax_infer, lapax_target, lapax_target_at, lapax_target_count, lapax_version,
+    lapax_free, lapax_infer, lapax_route, lapax_target, lapax_target_at, lapax_target_count,
+    lapax_version,
 };
 use lapax::{Layout, Op, Target, targets};
 use serde_json::{Value as Json, json};
 use xla_ffi::{Operand, Signature};
 
-use crate::inference::infer;
+use crate::inference::{Export, asked, infer};
 
 fn text(pointer: *const c_char) -> &'static str {
     assert!(!pointer.is_null());
@@ -242,14 +243,51 @@ fn inference_never_answers_a_shape_that_is_none() {
 }
 
 #[test]
+fn a_route_is_that_of_the_call() {
+    let route = |routine, dtype, batch: Json, sizes: Json| {
+        let request = json!({ "routine": routine, "dtype": dtype, "batch": batch, "sizes": sizes });
+        asked(lapax_route, &request.to_string())
+    };
+    let ways = [("lu", 1000, "Parallel"), ("lu", 300, "Blocked"), ("lu", 3, "Unblocked")];
+    for (routine, n, way) in ways {
+        let answer = route(routine, "c128", json!(1), json!([n]));
+        assert_eq!((&answer["route"], &answer["sizes"]), (&json!(way), &json!({ "m": n, "n": n })));
+        assert!(answer["what"].as_str().is_some_and(|what| what.len() > 10), "{answer}");
+    }
+    assert_eq!(route("lu", "f64", json!(100), json!([3]))["route"], "Lanes");
+    assert_eq!(route("trsm", "f32", json!(1), json!([7]))["sizes"], json!({ "n": 7, "nrhs": 1 }));
+    let error = |answer: Json| answer["error"].as_str().unwrap_or_default().to_owned();
+    let refused = [
+        (route("svd_of_all", "f64", json!(1), json!([3])), "no routine svd_of_all; there are "),
+        (
+            route("lu", "f16", json!(1), json!([3])),
+            "lu: expected dtype f32, f64, c64 or c128, got f16",
+        ),
+        (route("lu", "f64", json!(-1), json!([3])), "lu: batch: expected a size, got -1"),
+        (route("lu", "f64", json!(1), json!([])), "lu: expected sizes m, n, got 0 of them"),
+        (route("lu", "f64", json!(1), json!([1, 2, 3])), "lu: expected sizes m, n, got 3 of them"),
+        (route("lu", "f64", json!(1), json!([1, "x"])), "lu: n: expected a size, got \"x\""),
+        (asked(lapax_route, "{}"), "lapax_route: no string `routine` in the request"),
+        (asked(lapax_route, "{"), "lapax_route: EOF"),
+    ];
+    for (answer, message) in refused {
+        assert!(error(answer.clone()).starts_with(message), "{answer}, not {message}");
+    }
+}
+
+#[test]
 fn null_and_bytes_that_are_no_text() {
     for request in [std::ptr::null(), c"\xff\xfe".as_ptr()] {
-        // SAFETY: null or a C string; the answer is a C string, freed once.
-        unsafe {
-            let answer = lapax_infer(request);
-            let json: Json = serde_json::from_slice(CStr::from_ptr(answer).to_bytes()).unwrap();
-            assert_eq!(json, json!({ "error": "lapax_infer: the request is not a UTF-8 string" }));
-            lapax_free(answer);
+        for (name, export) in [("lapax_infer", lapax_infer as Export), ("lapax_route", lapax_route)]
+        {
+            // SAFETY: null or a C string; the answer is a C string, freed once.
+            unsafe {
+                let answer = export(request);
+                let json: Json = serde_json::from_slice(CStr::from_ptr(answer).to_bytes()).unwrap();
+                let error = format!("{name}: the request is not a UTF-8 string");
+                assert_eq!(json, json!({ "error": error }));
+                lapax_free(answer);
+            }
         }
     }
     // SAFETY: null is allowed.

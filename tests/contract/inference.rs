@@ -1,7 +1,7 @@
 //! `lapax_infer` for the calls of the other tests: the sentences of the handler, before there are
 //! buffers.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_char};
 
 use lapax::exports::{lapax_free, lapax_infer};
 use serde_json::{Map, Value as Json, json};
@@ -10,12 +10,20 @@ use xla_ffi::fake::Attr;
 use crate::case::Variant;
 use crate::plan::{Operand, Plan};
 
-/// Asks the export.
+/// Asks the export for shapes.
 pub(crate) fn infer(request: &str) -> Json {
+    asked(lapax_infer, request)
+}
+
+/// An export that takes JSON and answers JSON.
+pub(crate) type Export = unsafe extern "C" fn(*const c_char) -> *mut c_char;
+
+/// Asks one.
+pub(crate) fn asked(export: Export, request: &str) -> Json {
     let request = CString::new(request).unwrap();
     // SAFETY: a C string; the answer is one too, and freed once.
     let answer = unsafe {
-        let answer = lapax_infer(request.as_ptr());
+        let answer = export(request.as_ptr());
         let text = CStr::from_ptr(answer).to_str().unwrap().to_owned();
         lapax_free(answer);
         text

@@ -215,6 +215,19 @@ def test_command_line(capsys):
         assert raised.value.code == 2
 
 
+def test_a_route_on_the_command_line(capsys):
+    assert main(["route", "eigh", "f32", "40", "--batch", "1"]) == 0
+    said, what = capsys.readouterr().out.splitlines()
+    assert said == "eigh, f32, n = 40, batch 1: Blocked"
+    assert what.endswith(".")
+    assert main(["route", "solve", "f64", "3"]) == 0
+    assert capsys.readouterr().out.startswith("solve, f64, n = 3, nrhs = 1, batch 1: Unblocked")
+    assert main(["route", "magic", "f64", "3"]) == 2
+    assert "no routine magic; there are" in capsys.readouterr().err
+    assert main(["route", "eigh", "f64", "3", "4"]) == 2
+    assert capsys.readouterr().err == "eigh: expected sizes n, got 2 of them\n"
+
+
 def test_doctor_passes_and_can_fail(capsys, monkeypatch):
     assert main(["doctor"]) == 0
     report = capsys.readouterr().out

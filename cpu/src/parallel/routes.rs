@@ -2,27 +2,57 @@
 
 use crate::simd::kind::Kind;
 
+/// A way that a matrix can go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// As it is written in `route.rs`.
+    pub name: &'static str,
+    /// What works on the matrix then: the comment of the variant.
+    pub(crate) comment: &'static str,
+}
+
+impl Way {
+    /// What works on the matrix then: a sentence.
+    #[must_use]
+    pub fn what(&self) -> String {
+        let mut text = String::new();
+        let mut rest = self.comment.trim();
+        // Of a link the name is left.
+        while let Some((before, after)) = rest.split_once('[') {
+            let (name, after) = after.split_once(']').unwrap_or((after, ""));
+            text += before;
+            text += name;
+            rest = match after.strip_prefix('(').and_then(|target| target.split_once(')')) {
+                Some((_, after)) => after,
+                None => after,
+            };
+        }
+        text + rest
+    }
+}
+
 /// The ways that a family's matrices can go.
 pub(crate) trait Named: Copy + 'static {
     /// All of them.
-    const ALL: &'static [&'static str];
+    const ALL: &'static [Way];
 
-    /// As it is written in `route.rs`.
-    fn name(self) -> &'static str;
+    /// This one.
+    fn way(self) -> &'static Way;
 }
 
-/// An enum of ways, which have their names: `routes! { /// … pub(crate) enum Route { … } }`.
+/// An enum of ways, each with a sentence: `routes! { /// … pub(crate) enum Route { /// … Lanes, … } }`.
 macro_rules! routes {
-    ($(#[$outer:meta])* $visibility:vis enum $name:ident { $($(#[$inner:meta])* $way:ident),+ $(,)? }) => {
+    ($(#[$outer:meta])* $visibility:vis enum $name:ident { $($(#[doc = $what:literal])+ $way:ident),+ $(,)? }) => {
         $(#[$outer])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        $visibility enum $name { $($(#[$inner])* $way),+ }
+        $visibility enum $name { $($(#[doc = $what])+ $way),+ }
 
         impl $crate::parallel::routes::Named for $name {
-            const ALL: &'static [&'static str] = &[$(stringify!($way)),+];
+            const ALL: &'static [$crate::parallel::routes::Way] =
+                &[$($crate::parallel::routes::Way { name: stringify!($way), comment: concat!($($what),+) }),+];
 
-            fn name(self) -> &'static str {
-                match self { $(Self::$way => stringify!($way)),+ }
+            fn way(self) -> &'static $crate::parallel::routes::Way {
+                &Self::ALL[self as usize]
             }
         }
     };
@@ -37,18 +67,18 @@ pub struct Routine {
     /// The sizes of its matrices that decide, in order.
     pub sizes: &'static [&'static str],
     /// The ways that its family knows.
-    pub ways: &'static [&'static str],
+    pub ways: &'static [Way],
     /// The way for numbers of a kind, a batch of so many and these sizes.
-    pub(crate) choose: fn(Kind, usize, &[usize]) -> &'static str,
+    pub(crate) choose: fn(Kind, usize, &[usize]) -> &'static Way,
 }
 
 impl Routine {
-    /// The way that each matrix of a batch goes: the name of a variant of its family's `Route`.
+    /// The way that each matrix of a batch goes.
     ///
     /// # Panics
     /// Where `sizes` has another length than the routine's.
     #[must_use]
-    pub fn way(&self, kind: Kind, batch: usize, sizes: &[usize]) -> &'static str {
+    pub fn way(&self, kind: Kind, batch: usize, sizes: &[usize]) -> &'static Way {
         assert_eq!(sizes.len(), self.sizes.len(), "{} has sizes {:?}", self.name, self.sizes);
         (self.choose)(kind, batch, sizes)
     }
@@ -64,7 +94,7 @@ macro_rules! routine {
             choose: |$kind, $batch, sizes| {
                 let &[$($variable),+] = sizes else { unreachable!("`way` counts them") };
                 let choice: $route = $choice;
-                $crate::parallel::routes::Named::name(choice)
+                $crate::parallel::routes::Named::way(choice)
             },
         }
     };

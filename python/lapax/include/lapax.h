@@ -83,6 +83,11 @@ const void *lapax_handler(const char *name, const char *platform);
  * Out: {"rets": [{"dtype", "shape"}]}, or {"error"} with the sentence of the handler's refusal. */
 char *lapax_infer(const char *request);
 
+/* The kernel that serves a call of a routine on this processor: JSON in, JSON out, for lapax_free.
+ * In:  {"routine", "dtype", "batch", "sizes": []}, such as "lu", "f64", 1, [40, 40].
+ * Out: {"route", "what", "sizes": {}}, or {"error"}. */
+char *lapax_route(const char *request);
+
 /* ---- Host callbacks -------------------------------------------------------------------------------
  *
  * A function of the user's that programs call: custom_call @lapax_host_callback(...) with the attribute
