@@ -1,13 +1,11 @@
 //! LU factorisation with partial pivoting, P·A = L·U. See [`crate::lu`].
 
-use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
-
 use super::integers::{Int, Integers};
 use super::routines::Routines;
 use super::triangular::trsm;
 use super::{checked, each, finite, in_place};
-use crate::lu::row_major;
-use crate::matrix::rows::permute;
+use crate::lu::{operands, row_major};
+use crate::matrix::rows::{Output, permute};
 use crate::matrix::transpose::transpose_columns;
 use crate::parallel::first_error::Outcome;
 use crate::{Error, InOut, Serial, Threads, Trans};
@@ -25,13 +23,8 @@ pub fn getrf<T: Routines>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("m", m)?;
     let k = m.min(n);
-    let operands = (
-        ItemsInOut::new("a", batch, &[m, n], a)?,
-        ItemsMut::new("ipiv", batch, &[k], ipiv)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
+    let operands = operands(Output::Lapack, batch, (m, n), a, ipiv, info)?;
     let (rows, columns) = (Int::new("m", m)?, Int::new("n", n)?);
     let products = m.saturating_mul(n).saturating_mul(k) / 3;
     let scratch = || Integers::with_room(k);
@@ -59,12 +52,7 @@ pub fn lu<T: Routines>(
     permutation: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("m", m)?;
-    let operands = (
-        ItemsInOut::new("a", batch, &[m, n], a)?,
-        ItemsMut::new("pivots", batch, &[m.min(n)], pivots)?,
-        ItemsMut::new("permutation", batch, &[m], permutation)?,
-    );
+    let operands = operands(Output::Permutation, batch, (m, n), a, pivots, permutation)?;
     let products = m.saturating_mul(n).saturating_mul(m.min(n).saturating_add(6)) / 3;
     let (outcome, scratch) = (Outcome::default(), || vec![T::ZERO; m * n]);
     each::<T, _, _>(batch, operands, products, threads, scratch, |columns, operands| {

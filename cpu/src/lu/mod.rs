@@ -53,8 +53,8 @@ pub fn getrf<T: Scalar>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let operands = operands(batch, (m, n), a, ("ipiv", ipiv), ("info", 0, info))?;
-    factor_batch(Size { batch, m, n, layout: Layout::Columns }, operands, Output::Lapack, threads);
+    let operands = operands(Output::Lapack, batch, (m, n), a, ipiv, info)?;
+    factor_batch(Output::Lapack, batch, (m, n), operands, threads);
     Ok(())
 }
 
@@ -75,51 +75,43 @@ pub fn lu<T: Scalar>(
     permutation: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let operands = operands(batch, (m, n), a, ("pivots", pivots), ("permutation", m, permutation))?;
-    factor_batch(
-        Size { batch, m, n, layout: Layout::Rows },
-        operands,
-        Output::Permutation,
-        threads,
-    );
+    let operands = operands(Output::Permutation, batch, (m, n), a, pivots, permutation)?;
+    factor_batch(Output::Permutation, batch, (m, n), operands, threads);
     Ok(())
 }
 
-type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsMut<'a, i32>, ItemsMut<'a, i32>);
+pub(crate) type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsMut<'a, i32>, ItemsMut<'a, i32>);
 
-/// The operands of a factorisation: the matrices, their pivots, and `length` numbers besides.
-fn operands<'a, T: Scalar>(
+/// The operands of [`getrf`], or of [`lu`].
+pub(crate) fn operands<'a, T: Scalar>(
+    output: Output,
     batch: usize,
     (m, n): (usize, usize),
     a: InOut<'a, T>,
-    (pivots, swaps): (&'static str, &'a mut [i32]),
-    (second, length, numbers): (&'static str, usize, &'a mut [i32]),
+    pivots: &'a mut [i32],
+    second: &'a mut [i32],
 ) -> Result<Operands<'a, T>, Error> {
     index_fits_i32("m", m)?;
+    let (names, length) = match output {
+        Output::Lapack => (["ipiv", "info"], 1),
+        Output::Permutation => (["pivots", "permutation"], m),
+    };
     Ok((
         ItemsInOut::new("a", batch, &[m, n], a)?,
-        ItemsMut::new(pivots, batch, &[m.min(n)], swaps)?,
-        ItemsMut::new(second, batch, &[length], numbers)?,
+        ItemsMut::new(names[0], batch, &[m.min(n)], pivots)?,
+        ItemsMut::new(names[1], batch, &[length], second)?,
     ))
-}
-
-/// A batch of m × n matrices, and how they lie.
-#[derive(Clone, Copy)]
-struct Size {
-    batch: usize,
-    m: usize,
-    n: usize,
-    layout: Layout,
 }
 
 /// [`getrf`] and [`lu`].
 fn factor_batch<T: Scalar>(
-    size: Size,
-    operands: Operands<'_, T>,
     output: Output,
+    batch: usize,
+    (m, n): (usize, usize),
+    operands: Operands<'_, T>,
     threads: &dyn Threads,
 ) {
-    let Size { batch, m, n, layout } = size;
+    let layout = output.layout();
     let time = nanoseconds::<T>(products(m, n));
     let finish = |zero, pivots: &[i32], second: &mut [i32]| match output {
         Output::Lapack => second[0] = lapack_info(zero),

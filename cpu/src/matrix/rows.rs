@@ -2,6 +2,7 @@
 
 use faer::MatMut;
 
+use super::layout::Layout;
 use super::strips::contiguous;
 use crate::Scalar;
 use crate::simd::scalar::nan;
@@ -16,6 +17,14 @@ pub(crate) enum Output {
 }
 
 impl Output {
+    /// How the matrices lie that it is asked of.
+    pub(crate) fn layout(self) -> Layout {
+        match self {
+            Self::Lapack => Layout::Columns,
+            Self::Permutation => Layout::Rows,
+        }
+    }
+
     /// What pivots are counted from.
     pub(crate) fn first(self) -> usize {
         match self {
