@@ -5,6 +5,7 @@
 //! conjugate vectors.
 
 mod eigenvectors;
+pub(crate) mod route;
 pub(crate) mod row_major;
 mod shifted;
 pub(crate) mod single;
@@ -14,16 +15,15 @@ use lapax_core::{
 };
 use lapax_cpu_macros::per_scalar;
 
-use crate::hessenberg::parallel::PARALLEL_ORDER;
 use crate::lanes::schur;
 use crate::matrix::layout::Layout;
 use crate::parallel::groups::for_each_group;
-use crate::schur::route::in_lanes;
 use crate::schur::single::{cost, lanes_cost};
 use crate::schur::values::Parts;
 use crate::simd::arch::Arch;
 use crate::simd::elementary;
 use crate::{Error, Scalar, Threads, Vectors};
+use route::{Route, route};
 use shifted::Which;
 use single::{Double, Scratch, columns, decompose};
 
@@ -59,26 +59,33 @@ pub fn geev<T: Scalar>(
     let arch = Arch::new();
     let wanted = [left, right].map(|vectors| vectors == Vectors::Wanted);
     let any = wanted.contains(&true);
-    let double = || Double::<T>::new(n, imaginary, wanted, Layout::Columns, arch);
-    if n == 1 || in_lanes(batch, n) {
-        let kernel =
-            schur::eig::Decompose { n, vectors: any, order: Layout::Columns, finish: double };
-        for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
-    } else if n >= PARALLEL_ORDER {
-        for_each_large(batch, operands, threads, |(a, w, wi, vl, vr, info), threads| {
-            let [left, right] = wanted;
-            let vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
-            let scratch = &mut Scratch::new(n, any);
-            info[0] = decompose(a, [w, wi], vectors, scratch, threads, arch);
-        });
-    } else {
-        let scratch = || Scratch::new(n, any);
-        let cost = cost::<T>(n);
-        for_each(batch, operands, cost, threads, scratch, |scratch, (a, w, wi, vl, vr, info)| {
-            let [left, right] = wanted;
-            let vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
-            info[0] = decompose(a, [w, wi], vectors, scratch, &Serial, arch);
-        });
+    match route(Layout::Columns, batch, n) {
+        Route::OrderOne | Route::Lanes => {
+            by_lanes(wanted, Layout::Columns, batch, n, imaginary, operands, threads);
+        }
+        Route::Blocked => {
+            let (scratch, cost) = (|| Scratch::new(n, any), cost::<T>(n));
+            for_each(
+                batch,
+                operands,
+                cost,
+                threads,
+                scratch,
+                |scratch, (a, w, wi, vl, vr, info)| {
+                    let [left, right] = wanted;
+                    let vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
+                    info[0] = decompose(a, [w, wi], vectors, scratch, &Serial, arch);
+                },
+            );
+        }
+        Route::Parallel => {
+            for_each_large(batch, operands, threads, |(a, w, wi, vl, vr, info), threads| {
+                let [left, right] = wanted;
+                let vectors = [(Which::Left, left, vl), (Which::Right, right, vr)];
+                let scratch = &mut Scratch::new(n, any);
+                info[0] = decompose(a, [w, wi], vectors, scratch, threads, arch);
+            });
+        }
     }
     Ok(())
 }
@@ -127,14 +134,15 @@ fn by_rows<T: Scalar>(
     v: Option<&mut [T::Complex]>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    if n != 1 && !in_lanes(batch, n) {
+    let route = route(Layout::Rows, batch, n);
+    if let Route::Blocked | Route::Parallel = route {
         return row_major::eig(geev, batch, n, a, w, v, threads);
     }
     let vectors = v.is_some();
     let a = Items::new("a", batch, &[n, n], a)?;
     let w = ItemsMut::new("w", batch, &[n], w)?;
     let v = ItemsMut::new("v", batch, &[n, if vectors { n } else { 0 }], v.unwrap_or_default())?;
-    if n == 1 {
+    if route == Route::OrderOne {
         for_each_part(batch, 1, (a, w, v), elementary::OF_ORDER_ONE, threads, |(a, w, v), _| {
             let v = v.into_data();
             for (i, (w, a)) in w.into_data().iter_mut().zip(a.data()).enumerate() {
@@ -157,10 +165,23 @@ fn by_rows<T: Scalar>(
         v,
         ItemsMut::new("info", batch, &[], &mut info)?,
     );
-    let order = Layout::Rows;
-    let finish = || Double::<T>::new(n, imaginary, [false, vectors], order, Arch::new());
-    let kernel = schur::eig::Decompose { n, vectors, order, finish };
-    for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
+    by_lanes([false, vectors], Layout::Rows, batch, n, imaginary, operands, threads);
     parts.write(w);
     Ok(())
+}
+
+/// [`geev`] and [`eig`] in lanes, left and right eigenvectors where they are wanted.
+fn by_lanes<T: Scalar>(
+    wanted: [bool; 2],
+    order: Layout,
+    batch: usize,
+    n: usize,
+    imaginary: usize,
+    operands: schur::eig::Operands<'_, T>,
+    threads: &dyn Threads,
+) {
+    let (vectors, arch) = (wanted.contains(&true), Arch::new());
+    let finish = || Double::<T>::new(n, imaginary, wanted, order, arch);
+    let kernel = schur::eig::Decompose { n, vectors, order, finish };
+    for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
 }

@@ -5,14 +5,16 @@ use std::ops::Range;
 use faer::{Accum, Conj, MatMut, MatRef};
 use pulp::{Simd, WithSimd};
 
+use super::PANEL;
 use super::columns::Reduce;
-use super::{PANEL, UNBLOCKED};
+use super::route::UNBLOCKED;
 use crate::Scalar;
 use crate::blas::fused::{adjoint_product, row_adjoint, sub_product, sub_products};
 use crate::blas::householder::{BlockScratch, reflector};
 use crate::matrix::layout::Factor;
 use crate::registers;
 use crate::simd::arch::Arch;
+use crate::simd::kind::Kind;
 use crate::simd::loops::sub_scaled;
 use crate::simd::scalar::ShortRow;
 use crate::simd::{lane, scalar};
@@ -44,7 +46,7 @@ impl<T: Scalar> Scratch<T> {
             t: zeros(width * width),
             sums: zeros(2 * width),
             block: BlockScratch::new(n, width, n),
-            rows: registers::hessenberg::pay::<T>(n)
+            rows: registers::hessenberg::pay(Kind::of::<T>(), n)
                 .then(|| registers::hessenberg::Scratch::new::<T>(n, lane::width::<T>())),
         }
     }

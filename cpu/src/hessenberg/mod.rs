@@ -9,6 +9,7 @@ pub(crate) mod blocked;
 pub(crate) mod columns;
 pub(crate) mod parallel;
 pub(crate) mod reduce;
+pub(crate) mod route;
 #[cfg(feature = "lapack")]
 pub(crate) mod row_major;
 
@@ -19,24 +20,20 @@ use crate::blas::rotations::set_identity;
 use crate::lanes::schur;
 use crate::matrix::transpose::transposed;
 use crate::parallel::cost::nanoseconds;
-use crate::parallel::groups;
 use crate::parallel::groups::for_each_group;
 use crate::registers;
 use crate::simd::arch::Arch;
+use crate::simd::kind::Kind;
+use crate::simd::lane::width;
 use crate::simd::range::all_finite;
-use crate::simd::scalar;
-use crate::simd::scalar::{ShortRow, nan};
+use crate::simd::scalar::{ShortRow, nan, zeros};
 use crate::{Error, InOut, Scalar, Threads};
 use blocked::Scratch;
-use parallel::PARALLEL_ORDER;
-use reduce::{active_range, form_q, not_finite, only_hessenberg, reduce, reduced};
+use reduce::{active_range, form_q, not_finite, only_hessenberg, reduce};
+use route::{Route, route};
 
 /// The number of columns that are reduced between two updates of the rest.
 pub(crate) const PANEL: usize = 32;
-/// The order up to which columns are reduced one by one.
-const UNBLOCKED: usize = 96;
-/// The order up to which a batch goes through lanes.
-const LANES_ORDER: usize = 32;
 
 /// Reduces each n × n matrix of a batch, in place.
 ///
@@ -67,36 +64,52 @@ pub fn gehrd<T: Scalar>(
         ItemsMut::new("info", batch, &[], info)?,
     );
     let products = n.saturating_mul(n).saturating_mul(n).saturating_mul(2);
-    if groups::pay(batch, n, LANES_ORDER) {
-        let kernel = schur::hessenberg::Reduce { n, active: low - 1..high };
-        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
-        return Ok(());
-    }
+    let time = nanoseconds::<T>(products);
     let (active, arch) = (low - 1..high, Arch::new());
-    let reduced = reduced::<T>(active.len());
     let one = |a: &mut [T], tau: &mut [T], scratch: &mut Scratch<T>, threads: &dyn Threads| {
-        if !all_finite(a) {
+        if all_finite(a) {
+            reduce(a, n, active.clone(), tau, scratch, threads, arch);
+        } else {
             a.fill(nan());
             tau.fill(nan());
-        } else if reduced {
-            tau.fill(T::ZERO);
-        } else {
-            reduce(a, n, active.clone(), tau, scratch, threads, arch);
         }
     };
-    if active.len() >= PARALLEL_ORDER {
-        for_each_large(batch, operands, threads, |(a, tau, info), threads| {
+    match route(Kind::of::<T>(), batch, n, active.len()) {
+        Route::Lanes => {
+            let kernel = schur::hessenberg::Reduce { n, active };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Reduced => {
+            for_each(
+                batch,
+                operands,
+                time,
+                threads,
+                || (),
+                |(), (a, tau, info)| {
+                    if all_finite(a) {
+                        tau.fill(T::ZERO);
+                    } else {
+                        a.fill(nan());
+                        tau.fill(nan());
+                    }
+                    info[0] = 0;
+                },
+            );
+        }
+        // `reduce` finds the registers by itself: they serve the last columns of a larger matrix, too.
+        Route::Registers | Route::Blocked => {
+            let scratch = || Scratch::new(n);
+            for_each(batch, operands, time, threads, scratch, |scratch, (a, tau, info)| {
+                one(a, tau, scratch, &Serial);
+                info[0] = 0;
+            });
+        }
+        Route::Parallel => for_each_large(batch, operands, threads, |(a, tau, info), threads| {
             one(a, tau, &mut Scratch::new(n), threads);
             info[0] = 0;
-        });
-        return Ok(());
+        }),
     }
-    let scratch = || Scratch::new(if reduced { 0 } else { n });
-    let time = nanoseconds::<T>(products);
-    for_each(batch, operands, time, threads, scratch, |scratch, (a, tau, info)| {
-        one(a, tau, scratch, &Serial);
-        info[0] = 0;
-    });
     Ok(())
 }
 
@@ -122,57 +135,65 @@ pub fn hess<T: Scalar>(
     }
     // A reduction takes 10/3·n³ operations, Q 4/3·n³.
     let products = n.saturating_mul(n).saturating_mul(n).saturating_mul(3);
-    let time = nanoseconds::<T>(products);
-    if groups::pay(batch, n, LANES_ORDER) {
-        let kernel = schur::hessenberg::Whole { n };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-        return Ok(());
-    }
-    if reduced::<T>(n) {
-        for_each(
-            batch,
-            operands,
-            time,
-            threads,
-            || (),
-            |(), (h, q)| {
-                if all_finite(h) {
-                    set_identity(q, n);
-                } else {
-                    not_finite(h, q, n);
-                }
-            },
-        );
-        return Ok(());
-    }
-    let arch = Arch::new();
-    let scratch = || (scalar::zeros(n - 1), Scratch::new(n));
+    let (time, arch) = (nanoseconds::<T>(products), Arch::new());
+    let scratch = || (zeros(n - 1), Scratch::new(n));
     type Reuse<T> = (ShortRow<T>, Scratch<T>);
     let one = |(h, q): (&mut [T], &mut [T]), scratch: &mut Reuse<T>, threads: &dyn Threads| {
         let (tau, scratch) = scratch;
-        if !all_finite(h) {
-            not_finite(h, q, n);
-        } else if let Some(scratch) = &mut scratch.rows
-            && n <= registers::hessenberg::LARGEST_Q
-        {
-            arch.dispatch(registers::hessenberg::Whole { h, n, tau, q, scratch });
-        } else {
+        if all_finite(h) {
             transposed(h, n);
             reduce(h, n, 0..n, tau, scratch, threads, arch);
             form_q(h, n, 0..n, tau, q, scratch, threads, arch);
             transposed(h, n);
             transposed(q, n);
+        } else {
+            not_finite(h, q, n);
         }
         only_hessenberg(h, n);
     };
-    if n >= PARALLEL_ORDER {
-        for_each_large(batch, operands, threads, |item, threads| {
+    match route(Kind::of::<T>(), batch, n, n) {
+        Route::Lanes => {
+            let kernel = schur::hessenberg::Whole { n };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Reduced => {
+            for_each(
+                batch,
+                operands,
+                time,
+                threads,
+                || (),
+                |(), (h, q)| {
+                    if all_finite(h) {
+                        set_identity(q, n);
+                    } else {
+                        not_finite(h, q, n);
+                    }
+                },
+            );
+        }
+        Route::Registers => {
+            let scratch = || {
+                let tau: ShortRow<T> = zeros(n - 1);
+                (tau, registers::hessenberg::Scratch::new::<T>(n, width::<T>()))
+            };
+            for_each(batch, operands, time, threads, scratch, |(tau, scratch), (h, q)| {
+                if all_finite(h) {
+                    arch.dispatch(registers::hessenberg::Whole { h, n, tau, q, scratch });
+                } else {
+                    not_finite(h, q, n);
+                }
+                only_hessenberg(h, n);
+            });
+        }
+        Route::Blocked => {
+            for_each(batch, operands, time, threads, scratch, |scratch, item| {
+                one(item, scratch, &Serial);
+            });
+        }
+        Route::Parallel => for_each_large(batch, operands, threads, |item, threads| {
             one(item, &mut scratch(), threads);
-        });
-    } else {
-        for_each(batch, operands, time, threads, scratch, |scratch, item| {
-            one(item, scratch, &Serial);
-        });
+        }),
     }
     Ok(())
 }

@@ -19,10 +19,6 @@ use crate::parallel::reduction::{GROUPS, LEFT, Panels, Reduction, group_columns,
 use crate::simd::arch::Arch;
 use crate::{Scalar, Threads};
 
-/// The order from which a matrix is shared. On two cores with AVX-512, ms, f64 and c128, against one: n = 320
-/// 4.9 and 4.8, 16.2 and 13.8, n = 384 7.2 and 7.6, 23.0 and 23.0, n = 512 15.1 and 18.1, 51 and 58, n = 1024 113 and
-/// 167, 301 and 439.
-pub(crate) const PARALLEL_ORDER: usize = 384;
 /// The columns of a strip, a multiple of those of a panel.
 const STRIP: usize = 4 * PANEL;
 

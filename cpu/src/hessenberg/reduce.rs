@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use super::PANEL;
 use super::blocked::{Scratch, part, part_mut, reduce_rest};
 use super::columns::FormQ;
-use super::parallel::{PARALLEL_ORDER, reduce_parallel};
-use super::{PANEL, UNBLOCKED};
+use super::parallel::reduce_parallel;
+use super::route::{PARALLEL, UNBLOCKED};
 use crate::blas::rotations::set_identity;
 use crate::matrix::layout::Factor;
 use crate::qr::parallel::generate_parallel;
@@ -13,11 +14,6 @@ use crate::registers;
 use crate::simd::arch::Arch;
 use crate::simd::scalar::nan;
 use crate::{Error, Scalar, Threads};
-
-/// Whether no matrix of order n has a reflector: a column of one real number has none.
-pub(crate) fn reduced<T: Scalar>(n: usize) -> bool {
-    n < 2 || n == 2 && !T::IS_COMPLEX
-}
 
 /// H and Q of a matrix of order n > 0 that is not finite, by rows.
 pub(crate) fn not_finite<T: Scalar>(h: &mut [T], q: &mut [T], n: usize) {
@@ -58,7 +54,7 @@ pub(crate) fn reduce<T: Scalar>(
     arch: Arch,
 ) {
     tau.fill(T::ZERO);
-    if active.len() >= PARALLEL_ORDER {
+    if active.len() >= PARALLEL {
         reduce_parallel(a, n, active, tau, scratch, threads, arch);
     } else {
         reduce_rest(a, n, active, tau, scratch, arch);
@@ -89,7 +85,7 @@ pub(crate) fn form_q<T: Scalar>(
     }
     let Range { start, end } = active;
     let count = (end - start).saturating_sub(1);
-    if end - start >= PARALLEL_ORDER {
+    if end - start >= PARALLEL {
         let mut active = vec![T::ZERO; count * count];
         for (to, column) in active.chunks_exact_mut(count).zip(a[start * n..].chunks_exact(n)) {
             to.copy_from_slice(&column[start + 1..end]);

@@ -8,7 +8,7 @@ use super::{LANES, Sides};
 use crate::Scalar;
 use crate::matrix::layout::Layout;
 use crate::simd::cache_line::Padded;
-use crate::simd::lane::width;
+use crate::simd::kind::Kind;
 use crate::simd::lane_real::LaneReal;
 use crate::simd::lines::LaneNumbers;
 use crate::simd::tile::Tile;
@@ -37,9 +37,14 @@ pub(crate) fn columns(n: usize) -> usize {
 }
 
 /// Whether the last columns of a matrix of order n go this way.
-pub(crate) fn pay<T: Scalar>(n: usize) -> bool {
-    let least = if T::IS_COMPLEX { LEAST_COMPLEX } else { LEAST };
-    n >= least && width::<T>() >= LANES
+pub(crate) fn pay(kind: Kind, n: usize) -> bool {
+    let least = if kind.complex { LEAST_COMPLEX } else { LEAST };
+    n >= least && kind.lanes >= LANES
+}
+
+/// Whether all columns of a matrix of order n go this way, and its Q.
+pub(crate) fn serve(kind: Kind, n: usize) -> bool {
+    pay(kind, n) && n <= LARGEST_Q
 }
 
 /// What a reduction reuses.

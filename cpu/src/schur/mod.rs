@@ -23,28 +23,18 @@ use lapax_core::{
 };
 use lapax_cpu_macros::per_scalar;
 
-use crate::hessenberg::parallel::PARALLEL_ORDER;
 use crate::lanes;
+use crate::lanes::schur::Operands;
 use crate::matrix::layout::Layout;
 use crate::parallel::groups::for_each_group;
 use crate::simd::arch::Arch;
 use crate::simd::elementary;
-use crate::simd::scalar::is_single;
+use crate::simd::kind::Kind;
 use crate::{Error, InOut, Scalar, Threads, Vectors};
-use route::in_lanes;
+use route::{Route, route};
 use single::{Double, Lanes, Scratch, cost, decompose, lanes_cost, turn};
 
 pub use values::Eigenvalues;
-
-/// The order up to which a matrix in single precision is decomposed in double precision, so that
-/// hardly more than the rounding of the results is left of the errors. What is computed from a Schur
-/// form, as a matrix function is, divides by differences of eigenvalues and magnifies them.
-///
-/// The time of a Schur form in f64 over that in f32 was measured as 1.2 at n = 4, 1.3 at 16 and 1.4
-/// at 32; in f32 one took 10.7 ms at n = 128, by double, and 8.1 ms at 129. Square roots of matrices
-/// in c64, which JAX's tests take, had an error of 0.9e-4 at n = 50, and at n = 100 one of 1.2 times
-/// the tolerance, by forms in single precision.
-const DOUBLE_ORDER: usize = 128;
 
 /// The Schur form of each n × n matrix of a batch, T in place of A.
 ///
@@ -81,56 +71,59 @@ pub fn gees<T: Scalar>(
         ItemsMut::new("info", batch, &[], info)?,
     );
     let arch = Arch::new();
-    if in_lanes(batch, n) {
-        let order = Layout::Columns;
-        let finish = || Lanes { double: Double::<T>::new(n, imaginary), vectors, order, arch };
-        let kernel = lanes::schur::Decompose { n, order, finish };
-        for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
-    } else if n == 1 {
-        for_each(
-            batch,
-            operands,
-            cost::<T>(n),
-            threads,
-            || (),
-            |(), (t, z, w, wi, sdim, info)| {
-                let (value, vector) = elementary::of_order_one(t[0]);
-                let zero = if value.is_nan() { value } else { T::ZERO };
-                (t[0], w[0], sdim[0], info[0]) = (value, value, 0, 0);
-                z[0] = if vectors == Vectors::Wanted { vector } else { zero };
-                wi.fill(zero);
-            },
-        );
-    } else if is_single::<T>() && n <= DOUBLE_ORDER {
-        for_each(
-            batch,
-            operands,
-            cost::<T::Double>(n),
-            threads,
-            || Double::<T>::new(n, imaginary),
-            |scratch, (t, z, w, wi, sdim, info)| {
-                (sdim[0], info[0]) = (0, scratch.decompose(vectors, [t, z, w, wi], arch));
-            },
-        );
-    } else if n >= PARALLEL_ORDER {
-        for_each_large(batch, operands, threads, |(t, z, w, wi, sdim, info), threads| {
-            let (results, scratch) = ([&mut *t, &mut *z, w, wi], &mut Scratch::new(n));
-            (sdim[0], info[0]) = (0, decompose(results, scratch, threads, arch));
-            turn(vectors, t, z, n);
-        });
-    } else {
-        for_each(
-            batch,
-            operands,
-            cost::<T>(n),
-            threads,
-            || Scratch::new(n),
-            |scratch, (t, z, w, wi, sdim, info)| {
-                let results = [&mut *t, &mut *z, w, wi];
-                (sdim[0], info[0]) = (0, decompose(results, scratch, &Serial, arch));
+    match route(Kind::of::<T>(), batch, n) {
+        Route::OrderOne => {
+            for_each(
+                batch,
+                operands,
+                cost::<T>(n),
+                threads,
+                || (),
+                |(), (t, z, w, wi, sdim, info)| {
+                    let (value, vector) = elementary::of_order_one(t[0]);
+                    let zero = if value.is_nan() { value } else { T::ZERO };
+                    (t[0], w[0], sdim[0], info[0]) = (value, value, 0, 0);
+                    z[0] = if vectors == Vectors::Wanted { vector } else { zero };
+                    wi.fill(zero);
+                },
+            );
+        }
+        Route::Lanes => {
+            by_lanes(vectors, Layout::Columns, batch, n, imaginary, operands, threads);
+        }
+        Route::Double => {
+            for_each(
+                batch,
+                operands,
+                cost::<T::Double>(n),
+                threads,
+                || Double::<T>::new(n, imaginary),
+                |scratch, (t, z, w, wi, sdim, info)| {
+                    (sdim[0], info[0]) = (0, scratch.decompose(vectors, [t, z, w, wi], arch));
+                },
+            );
+        }
+        Route::Blocked => {
+            for_each(
+                batch,
+                operands,
+                cost::<T>(n),
+                threads,
+                || Scratch::new(n),
+                |scratch, (t, z, w, wi, sdim, info)| {
+                    let results = [&mut *t, &mut *z, w, wi];
+                    (sdim[0], info[0]) = (0, decompose(results, scratch, &Serial, arch));
+                    turn(vectors, t, z, n);
+                },
+            );
+        }
+        Route::Parallel => {
+            for_each_large(batch, operands, threads, |(t, z, w, wi, sdim, info), threads| {
+                let (results, scratch) = ([&mut *t, &mut *z, w, wi], &mut Scratch::new(n));
+                (sdim[0], info[0]) = (0, decompose(results, scratch, threads, arch));
                 turn(vectors, t, z, n);
-            },
-        );
+            });
+        }
     }
     Ok(())
 }
@@ -149,37 +142,53 @@ pub fn schur<T: Scalar>(
     z: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    if n == 1 {
-        let operands =
-            (ItemsInOut::new("t", batch, &[n, n], t)?, ItemsMut::new("z", batch, &[n, n], z)?);
-        for_each_part(batch, 1, operands, elementary::OF_ORDER_ONE, threads, |(t, z), _| {
-            let InOut { src, dst } = t.into_in_out();
-            for (i, (t, z)) in dst.iter_mut().zip(z.into_data()).enumerate() {
-                (*t, *z) = elementary::of_order_one(src.map_or(*t, |a| a[i]));
-            }
-        });
-        return Ok(());
+    match route(Kind::of::<T>(), batch, n) {
+        Route::OrderOne => {
+            let operands =
+                (ItemsInOut::new("t", batch, &[n, n], t)?, ItemsMut::new("z", batch, &[n, n], z)?);
+            for_each_part(batch, 1, operands, elementary::OF_ORDER_ONE, threads, |(t, z), _| {
+                let InOut { src, dst } = t.into_in_out();
+                for (i, (t, z)) in dst.iter_mut().zip(z.into_data()).enumerate() {
+                    (*t, *z) = elementary::of_order_one(src.map_or(*t, |a| a[i]));
+                }
+            });
+        }
+        Route::Lanes => {
+            let t = ItemsInOut::new("t", batch, &[n, n], t)?;
+            let z = ItemsMut::new("z", batch, &[n, n], z)?;
+            let imaginary = if T::IS_COMPLEX { 0 } else { n };
+            let mut values = [n, imaginary].map(|length| vec![T::ZERO; batch * length]);
+            let mut counts = [vec![0; batch], vec![0; batch]];
+            let ([w, wi], [sdim, info]) = (&mut values, &mut counts);
+            let operands = (
+                t,
+                z,
+                ItemsMut::new("w", batch, &[n], w)?,
+                ItemsMut::new("wi", batch, &[imaginary], wi)?,
+                ItemsMut::new("sdim", batch, &[], sdim)?,
+                ItemsMut::new("info", batch, &[], info)?,
+            );
+            by_lanes(Vectors::Wanted, Layout::Rows, batch, n, imaginary, operands, threads);
+        }
+        Route::Double | Route::Blocked | Route::Parallel => {
+            return row_major::schur(gees, batch, n, t, z, threads);
+        }
     }
-    if !in_lanes(batch, n) {
-        return row_major::schur(gees, batch, n, t, z, threads);
-    }
-    let t = ItemsInOut::new("t", batch, &[n, n], t)?;
-    let z = ItemsMut::new("z", batch, &[n, n], z)?;
-    let imaginary = if T::IS_COMPLEX { 0 } else { n };
-    let mut values = [n, imaginary].map(|length| vec![T::ZERO; batch * length]);
-    let mut counts = [vec![0; batch], vec![0; batch]];
-    let ([w, wi], [sdim, info]) = (&mut values, &mut counts);
-    let operands = (
-        t,
-        z,
-        ItemsMut::new("w", batch, &[n], w)?,
-        ItemsMut::new("wi", batch, &[imaginary], wi)?,
-        ItemsMut::new("sdim", batch, &[], sdim)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
-    let (vectors, order, arch) = (Vectors::Wanted, Layout::Rows, Arch::new());
+    Ok(())
+}
+
+/// [`gees`] and [`schur`] in lanes.
+fn by_lanes<T: Scalar>(
+    vectors: Vectors,
+    order: Layout,
+    batch: usize,
+    n: usize,
+    imaginary: usize,
+    operands: Operands<'_, T>,
+    threads: &dyn Threads,
+) {
+    let arch = Arch::new();
     let finish = || Lanes { double: Double::<T>::new(n, imaginary), vectors, order, arch };
     let kernel = lanes::schur::Decompose { n, order, finish };
     for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
-    Ok(())
 }

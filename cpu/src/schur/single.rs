@@ -156,7 +156,7 @@ pub(crate) fn cost<T: Scalar>(n: usize) -> usize {
     nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n).saturating_mul(25))
 }
 
-/// The same in lanes, per matrix, from the times at `LANES_ORDER`.
+/// The same in lanes, per matrix, from the times at `route::LANES`.
 pub(crate) fn lanes_cost(n: usize) -> usize {
     n.saturating_mul(n).saturating_mul(15 + n / 2)
 }

@@ -63,7 +63,7 @@ pub(crate) struct Scratch<D: Scalar, W> {
     finish: W,
 }
 
-type Operands<'a, T> = (
+pub(crate) type Operands<'a, T> = (
     Items<'a, T>,
     ItemsMut<'a, T>,
     ItemsMut<'a, T>,

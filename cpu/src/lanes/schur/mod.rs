@@ -50,7 +50,7 @@ pub(crate) struct Scratch<D: Scalar, W> {
     finish: W,
 }
 
-type Operands<'a, T> = (
+pub(crate) type Operands<'a, T> = (
     ItemsInOut<'a, T>,
     ItemsMut<'a, T>,
     ItemsMut<'a, T>,
