@@ -3,11 +3,17 @@
 pub use crate::parallel::routes::{Routine, Way};
 pub use crate::simd::kind::Kind;
 
-use crate::{cholesky, lu, triangular};
+use crate::{cholesky, eig, hessenberg, lu, schur, triangular};
 
 /// The choices of each family.
-const FAMILIES: &[&[Routine]] =
-    &[triangular::route::ROUTINES, lu::route::ROUTINES, cholesky::route::ROUTINES];
+const FAMILIES: &[&[Routine]] = &[
+    triangular::route::ROUTINES,
+    lu::route::ROUTINES,
+    cholesky::route::ROUTINES,
+    hessenberg::route::ROUTINES,
+    schur::route::ROUTINES,
+    eig::route::ROUTINES,
+];
 
 /// The routines that have a choice.
 pub fn routines() -> impl Iterator<Item = &'static Routine> {
