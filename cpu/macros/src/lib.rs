@@ -9,7 +9,8 @@ use syn::{Error, FnArg, GenericParam, ItemFn, Lifetime, ReturnType, TypeReferenc
 /// that calls it would otherwise compile it anew, and the kernels take minutes. The function stays
 /// generic for its callers.
 ///
-/// Under `cfg(test)` the function is left as it is: tests call few of them.
+/// Under the feature `generic` the function is left as it is, so that a crate that calls few of them
+/// compiles these alone: a test of one kernel is built in seconds.
 #[proc_macro_attribute]
 pub fn per_scalar(
     _: proc_macro::TokenStream,
@@ -59,10 +60,10 @@ fn expand(function: &ItemFn) -> Result<TokenStream, Error> {
     }
     let (arguments, outcome) = (names(types.len()), outcome(output));
     Ok(quote! {
-        #[cfg(test)]
+        #[cfg(feature = "generic")]
         #function
 
-        #[cfg(not(test))]
+        #[cfg(not(feature = "generic"))]
         #(#attrs)*
         #vis fn #name #generics(#(#arguments: #types),*) #output {
             use ::std::any::Any;
