@@ -4,17 +4,12 @@ use lapax_core::{ItemsInOut, for_each};
 use lapax_cpu_macros::per_scalar;
 use pulp::{Simd, WithSimd};
 
+use super::route;
 use crate::lanes;
-use crate::parallel::groups;
 use crate::parallel::groups::for_each_group;
 use crate::simd::arch::Arch;
 use crate::simd::elementary::{rotate, rotation};
 use crate::{Error, InOut, Scalar, Threads};
-
-/// The order up to which a batch goes through lanes. On one core with AVX-512 one after the other and in lanes, f64
-/// (c128): 12,500 of n = 4 1424 and 404 us (2167 and 1035), 781 of 16 515 and 272 (875 and 681), 195 of 32 348 and 285
-/// (615 and 620), 48 of 64 238 and 286 (485 and 600).
-const LANES_ORDER: usize = 32;
 
 /// Updates each Cholesky factor of a batch for a rank-one term: R'ᴴ·R' = Rᴴ·R + w·wᴴ.
 ///
@@ -38,22 +33,25 @@ pub fn cholesky_update<T: Scalar>(
         return Ok(());
     }
     let nanoseconds = 20_usize.saturating_mul(n).saturating_add(n.saturating_mul(n));
-    if groups::pay(batch, n, LANES_ORDER) {
-        let kernel = lanes::cholesky_update::Update { n };
-        for_each_group::<T, _>(batch, operands, nanoseconds / 4, threads, &kernel);
-        return Ok(());
+    match route::update(batch, n) {
+        route::Update::Lanes => {
+            let kernel = lanes::cholesky_update::Update { n };
+            for_each_group::<T, _>(batch, operands, nanoseconds / 4, threads, &kernel);
+        }
+        route::Update::Unblocked => {
+            let arch = Arch::new();
+            for_each(
+                batch,
+                operands,
+                nanoseconds,
+                threads,
+                || (),
+                |(), (r, w)| {
+                    arch.dispatch(Update { r, w });
+                },
+            );
+        }
     }
-    let arch = Arch::new();
-    for_each(
-        batch,
-        operands,
-        nanoseconds,
-        threads,
-        || (),
-        |(), (r, w)| {
-            arch.dispatch(Update { r, w });
-        },
-    );
     Ok(())
 }
 

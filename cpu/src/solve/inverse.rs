@@ -8,6 +8,8 @@ use std::sync::PoisonError;
 use faer::{Conj, MatMut, MatRef};
 use lapax_core::{Items, ItemsMut, Serial, for_each, run_each};
 
+use super::route;
+use super::route::Inverse;
 use crate::blas::trsm::solve;
 use crate::blas::trsm_packed;
 use crate::matrix::strips::strips;
@@ -17,7 +19,7 @@ use crate::parallel::groups::for_each_group;
 use crate::registers;
 use crate::simd::arch::Arch;
 use crate::simd::kind::Kind;
-use crate::triangular::route::{PARALLEL, strip_width};
+use crate::triangular::route::strip_width;
 use crate::{Diag, Error, Scalar, Threads, Uplo};
 
 /// The inverse of each matrix of a batch, by rows, from [`crate::lu::lu`]'s factors and permutation.
@@ -31,12 +33,17 @@ pub(crate) fn invert<T: Scalar>(
 ) -> Result<(), Error> {
     let lus = Items::new("lu", batch, &[n, n], lu)?;
     let permutations = Items::new("permutation", batch, &[n], permutation)?;
-    if registers::serve(Kind::of::<T>(), n) {
-        let operands = (lus, permutations, ItemsMut::new("x", batch, &[n, n], x)?);
-        let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n));
-        for_each_group::<T, _>(batch, operands, time, threads, &registers::inverse::Invert { n });
-        return Ok(());
-    }
+    let threads = match route::inverse(Kind::of::<T>(), n) {
+        Inverse::Registers => {
+            let operands = (lus, permutations, ItemsMut::new("x", batch, &[n, n], x)?);
+            let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n));
+            let kernel = registers::inverse::Invert { n };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+            return Ok(());
+        }
+        Inverse::Blocked => &Serial,
+        Inverse::Parallel => threads,
+    };
     let matrices = lu.chunks_exact(n * n).zip(permutation.chunks_exact(n));
     for ((lu, permutation), x) in matrices.zip(x.chunks_exact_mut(n * n)) {
         one(n, lu, permutation, x, threads)?;
@@ -53,7 +60,6 @@ fn one<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let (width, arch) = (strip_width(n), Arch::new());
-    let threads = if n >= PARALLEL { threads } else { &Serial };
     let lu = MatRef::from_row_major_slice(lu, n, n);
     let lower = System { uplo: Uplo::Lower, diag: Diag::Unit, conj: Conj::No };
     let upper = System { uplo: Uplo::Upper, diag: Diag::NonUnit, conj: Conj::No };

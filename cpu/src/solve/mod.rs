@@ -1,28 +1,23 @@
 //! Systems A·X = B, and inverses, by LU factors that are not kept.
 
 mod inverse;
+pub(crate) mod route;
 
 use lapax_core::{Items, ItemsMut, for_each, for_each_large, for_each_part, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
 
-use crate::lu::route::{LANES as LANES_ORDER, PARALLEL};
 use crate::lu::row_major::Getrf;
-use crate::matrix::layout::Layout;
 use crate::parallel::cost::nanoseconds;
+use crate::parallel::few;
 use crate::parallel::first_error::Outcome;
 use crate::parallel::groups::{BATCH, for_each_group};
-use crate::parallel::{few, groups};
-use crate::registers::ROWS;
 use crate::simd::kind::Kind;
 use crate::simd::vector::MAX_LANES;
-use crate::triangular::route;
 use crate::{Error, InOut, Scalar, Serial, Threads, Trans};
 use crate::{lanes, lu, registers, unblocked};
 use inverse::invert;
+use route::{Route, products, route};
 
-/// The right-hand sides up to which a batch goes through lanes: a tile of A and B of so many columns
-/// for f64 and n = 16 takes the nearest cache, 48 KiB.
-const LANES_SIDES: usize = 32;
 /// The matrices that are factored with one call where they do not go through lanes: at least as many
 /// as a call that does so takes at once, unless the bytes of their factors are more than the nearest cache
 /// holds.
@@ -68,24 +63,21 @@ pub fn solve<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let few = few::pay(batch, n.max(nrhs), route::unblocked(Kind::of::<T>(), Layout::Rows, nrhs));
-    let pay = few || nrhs <= LANES_SIDES && groups::pay(batch, n, LANES_ORDER);
-    if n == 0 || nrhs == 0 || !pay {
-        return by_factors(Routines::own(), batch, (n, nrhs), a, Some(b), x, threads);
-    }
-    let operands = (
-        Items::new("a", batch, &[n, n], a)?,
-        Items::new("b", batch, &[n, nrhs], b)?,
-        ItemsMut::new("x", batch, &[n, nrhs], x)?,
-    );
-    let time = time::<T>(n, nrhs);
-    if few {
-        few::each(batch, operands, |(a, b, x)| {
-            unblocked::solve::solve((n, nrhs), a, Some(b), x);
-        });
-    } else {
-        let kernel = lanes::lu::solve::Solve { n, nrhs };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+    match route(Kind::of::<T>(), batch, n, nrhs) {
+        Route::Unblocked => {
+            few::each(batch, operands(batch, (n, nrhs), a, b, x)?, |(a, b, x)| {
+                unblocked::solve::solve((n, nrhs), a, Some(b), x);
+            });
+        }
+        Route::Lanes => {
+            let operands = operands(batch, (n, nrhs), a, b, x)?;
+            let time = nanoseconds::<T>(products(n, nrhs));
+            let kernel = lanes::lu::solve::Solve { n, nrhs };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Grouped | Route::Factors | Route::Parallel => {
+            return by_factors(Routines::own(), batch, (n, nrhs), a, Some(b), x, threads);
+        }
     }
     Ok(())
 }
@@ -104,26 +96,40 @@ pub fn inv<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let few = few::pay(batch, n, route::unblocked(Kind::of::<T>(), Layout::Rows, n));
-    if !(few || groups::pay(batch, n, LANES_ORDER)) {
-        return by_factors(Routines::own(), batch, (n, n), a, None, x, threads);
-    }
-    let operands = (Items::new("a", batch, &[n, n], a)?, ItemsMut::new("x", batch, &[n, n], x)?);
-    let time = time::<T>(n, n);
-    if few {
-        few::each(batch, operands, |(a, x)| {
+    let operands = |x| {
+        let a = Items::new("a", batch, &[n, n], a)?;
+        Ok::<_, Error>((a, ItemsMut::new("x", batch, &[n, n], x)?))
+    };
+    match route(Kind::of::<T>(), batch, n, n) {
+        Route::Unblocked => few::each(batch, operands(x)?, |(a, x)| {
             unblocked::solve::solve((n, n), a, None, x);
-        });
-    } else {
-        let kernel = lanes::lu::solve::Invert { n };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }),
+        Route::Lanes => {
+            let (kernel, time) = (lanes::lu::solve::Invert { n }, nanoseconds::<T>(products(n, n)));
+            for_each_group::<T, _>(batch, operands(x)?, time, threads, &kernel);
+        }
+        Route::Grouped | Route::Factors | Route::Parallel => {
+            return by_factors(Routines::own(), batch, (n, n), a, None, x, threads);
+        }
     }
     Ok(())
 }
 
-/// Of one system.
-fn time<T: Scalar>(n: usize, nrhs: usize) -> usize {
-    nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n / 3 + nrhs))
+type Operands<'a, T> = (Items<'a, T>, Items<'a, T>, ItemsMut<'a, T>);
+
+/// A, B and X by rows.
+pub(crate) fn operands<'a, T: Scalar>(
+    batch: usize,
+    (n, nrhs): (usize, usize),
+    a: &'a [T],
+    b: &'a [T],
+    x: &'a mut [T],
+) -> Result<Operands<'a, T>, Error> {
+    Ok((
+        Items::new("a", batch, &[n, n], a)?,
+        Items::new("b", batch, &[n, nrhs], b)?,
+        ItemsMut::new("x", batch, &[n, nrhs], x)?,
+    ))
 }
 
 /// [`solve`], and where there is no `b` [`inv`], by other routines.
@@ -148,36 +154,40 @@ pub(crate) fn by_factors<T: Scalar>(
     if n == 0 || nrhs == 0 {
         return Ok(());
     }
-    let (outcome, time) = (Outcome::default(), time::<T>(n, nrhs));
+    let (outcome, time) = (Outcome::default(), nanoseconds::<T>(products(n, nrhs)));
     let system = |(a, given, x): (&[T], &[T], &mut [T]), threads: &dyn Threads| {
         outcome.take(one(routines, (n, nrhs), a, b.map(|_| given), x, threads));
     };
-    if n >= PARALLEL || n > ROWS && batch == 1 {
-        for_each_large(batch, operands, threads, system);
-    } else if n > ROWS {
-        for_each(batch, operands, time, threads, || (), |(), items| system(items, &Serial));
-    } else {
-        for_each_part(batch, TOGETHER, operands, time, threads, |(a, given, x), items| {
-            let fit = (FACTORS / (n * n * size_of::<T>())).max(registers::lu::MATRICES);
-            let together = batch.min(TOGETHER).min(fit);
-            let least = BATCH.min(together);
-            let (size, sides) = (n * n, n * nrhs);
-            let mut group = Group::new(routines, (n, nrhs), items.clamp(least, together));
-            let systems = a.data().chunks(size * together).enumerate();
-            for ((number, a), x) in systems.zip(x.into_data().chunks_mut(sides * together)) {
-                let b = b.map(|_| &given.data()[number * sides * together..][..x.len()]);
-                outcome.take(if a.len() < least * size {
-                    // A call for so few would go another way than those for whole groups, and its roundings be others.
-                    let (a, b) = (repeated(a, size, least), b.map(|b| repeated(b, sides, least)));
-                    let mut copy = vec![T::ZERO; sides * least];
-                    let solved = group.solve(&a, b.as_deref(), &mut copy);
-                    x.copy_from_slice(&copy[..x.len()]);
-                    solved
-                } else {
-                    group.solve(a, b, x)
-                });
-            }
-        });
+    match route(Kind::of::<T>(), batch, n, nrhs) {
+        Route::Parallel => for_each_large(batch, operands, threads, system),
+        Route::Factors => {
+            for_each(batch, operands, time, threads, || (), |(), items| system(items, &Serial));
+        }
+        // Other routines have no kernels for whole systems.
+        Route::Unblocked | Route::Lanes | Route::Grouped => {
+            for_each_part(batch, TOGETHER, operands, time, threads, |(a, given, x), items| {
+                let fit = (FACTORS / (n * n * size_of::<T>())).max(registers::lu::MATRICES);
+                let together = batch.min(TOGETHER).min(fit);
+                let least = BATCH.min(together);
+                let (size, sides) = (n * n, n * nrhs);
+                let mut group = Group::new(routines, (n, nrhs), items.clamp(least, together));
+                let systems = a.data().chunks(size * together).enumerate();
+                for ((number, a), x) in systems.zip(x.into_data().chunks_mut(sides * together)) {
+                    let b = b.map(|_| &given.data()[number * sides * together..][..x.len()]);
+                    outcome.take(if a.len() < least * size {
+                        // A call for so few would go another way than those for whole groups, and its roundings be others.
+                        let (a, b) =
+                            (repeated(a, size, least), b.map(|b| repeated(b, sides, least)));
+                        let mut copy = vec![T::ZERO; sides * least];
+                        let solved = group.solve(&a, b.as_deref(), &mut copy);
+                        x.copy_from_slice(&copy[..x.len()]);
+                        solved
+                    } else {
+                        group.solve(a, b, x)
+                    });
+                }
+            })
+        }
     }
     outcome.into_result()
 }

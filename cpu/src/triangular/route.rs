@@ -72,7 +72,7 @@ pub(crate) fn route(kind: Kind, layout: Layout, batch: usize, n: usize, nrhs: us
 }
 
 /// Whether right-hand sides go into lanes.
-pub(crate) fn by_registers(kind: Kind, n: usize, nrhs: usize) -> bool {
+fn by_registers(kind: Kind, n: usize, nrhs: usize) -> bool {
     n >= REGISTERS && nrhs >= kind.lanes && registers::serve(kind, n)
 }
 

@@ -2,9 +2,7 @@
 
 use lapax_core::{ItemsInOut, Real, Scalar as _};
 
-use super::LANES_ROWS;
 use crate::lanes::tridiagonal::columns::{Division, SolveColumns, Step};
-use crate::parallel::groups;
 use crate::parallel::groups::for_each_group;
 use crate::simd::lane;
 use crate::{Error, InOut, Scalar, Threads};
@@ -18,11 +16,6 @@ pub struct Diagonals<'a, T> {
     pub d: InOut<'a, T>,
     /// Above the diagonal.
     pub du: InOut<'a, T>,
-}
-
-/// Whether right-hand sides of one system are solved for in lanes.
-pub(crate) fn many(m: usize, nrhs: usize) -> bool {
-    groups::pay(nrhs, m, LANES_ROWS)
 }
 
 /// Solves for the columns of `b` in lanes, given U as [`eliminate`] leaves it and the steps that led there.

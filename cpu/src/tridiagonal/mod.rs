@@ -4,6 +4,7 @@
 //! are not read. Elimination with row interchanges gives U a second superdiagonal.
 
 pub(crate) mod elimination;
+pub(crate) mod route;
 pub(crate) mod row_major;
 mod twisted;
 
@@ -14,23 +15,20 @@ use crate::lanes;
 use crate::lanes::tridiagonal;
 use crate::lanes::tridiagonal::columns::{AsItIs, Step};
 use crate::lanes::tridiagonal::perturbed::Perturbed;
+use crate::matrix::layout::Layout;
 use crate::parallel::cost::nanoseconds;
 use crate::parallel::first_error::Outcome;
-use crate::parallel::groups;
 use crate::parallel::groups::for_each_group;
 use crate::simd::arch::Arch;
 use crate::simd::scalar::nan;
 use crate::{Error, InOut, Scalar, Threads};
 use elimination::{
-    Upper, columns, eliminate, forward, lanes_work, many, perturbed_quotient, residue,
-    solve_columns, work,
+    Upper, columns, eliminate, forward, lanes_work, perturbed_quotient, residue, solve_columns,
+    work,
 };
+use route::{Route, route};
 
 pub use elimination::Diagonals;
-
-/// The number of rows up to which a batch of systems goes through lanes: with one right-hand side,
-/// f64 and AVX-512, the five tiles then take 1.25 MiB, about half a core's cache.
-const LANES_ROWS: usize = 4096;
 
 /// Solves A·X = B for each matrix of a batch, by Gaussian elimination with partial pivoting.
 ///
@@ -59,7 +57,8 @@ pub fn gtsv<T: Scalar>(
         ItemsInOut::new("b", batch, &[m, nrhs], b)?,
         ItemsMut::new("info", batch, &[], info)?,
     );
-    if groups::pay(batch, m, LANES_ROWS) {
+    let route = route(Layout::Columns, batch, m, nrhs);
+    if route == Route::Lanes {
         let kernel = lanes::tridiagonal::Solve { m, nrhs };
         for_each_group::<T, _>(batch, operands, lanes_work(m, nrhs), threads, &kernel);
         return Ok(());
@@ -68,7 +67,7 @@ pub fn gtsv<T: Scalar>(
     let one =
         |[dl, d, du]: [&mut [T]; 3], b: &mut [T], steps: &mut [Step<T>], threads: &dyn Threads| {
             match eliminate(dl, d, du, steps) {
-                Ok(()) if many(m, nrhs) => {
+                Ok(()) if route == Route::Sides => {
                     outcome.take(solve_columns([dl, d, du], steps, b, &AsItIs, threads));
                     0
                 }
@@ -115,8 +114,8 @@ pub fn tridiagonal_solve<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let in_lanes = nrhs > 0 && groups::pay(batch, m, LANES_ROWS);
-    if !in_lanes && (nrhs != 1 || m == 0) {
+    let route = route(Layout::Rows, batch, m, nrhs);
+    if let Route::Sides | Route::Unblocked = route {
         return row_major::tridiagonal_solve(gtsv, batch, (m, nrhs), [dl, d, du], b, x, threads);
     }
     let operands = (
@@ -126,22 +125,33 @@ pub fn tridiagonal_solve<T: Scalar>(
         Items::new("b", batch, &[m, nrhs], b)?,
         ItemsMut::new("x", batch, &[m, nrhs], x)?,
     );
-    if !in_lanes {
-        let (outcome, arch) = (Outcome::default(), Arch::new());
-        let time = nanoseconds::<T>(work(m, nrhs));
-        for_each(batch, operands, time, threads, Vec::new, |rows, (dl, d, du, b, x)| {
-            let a = [dl, d, du];
-            if m < twisted::ROWS {
+    let (outcome, time) = (Outcome::default(), nanoseconds::<T>(work(m, nrhs)));
+    match route {
+        Route::Lanes => {
+            let kernel = lanes::tridiagonal::SolveRows { m, nrhs };
+            for_each_group::<T, _>(batch, operands, lanes_work(m, nrhs), threads, &kernel);
+        }
+        Route::OrderOne => for_each(
+            batch,
+            operands,
+            time,
+            threads,
+            || (),
+            |(), (_, d, _, b, x)| {
                 x[0] = if d[0] == T::ZERO { nan() } else { b[0].divide(d[0]) };
-            } else if !twisted::solve(a, b, x, rows, arch) {
-                outcome.take(row_major::tridiagonal_solve(gtsv, 1, (m, 1), a, b, x, &Serial));
-            }
-        });
-        return outcome.into_result();
+            },
+        ),
+        Route::Twisted | Route::Sides | Route::Unblocked => {
+            let arch = Arch::new();
+            for_each(batch, operands, time, threads, Vec::new, |rows, (dl, d, du, b, x)| {
+                let a = [dl, d, du];
+                if !twisted::solve(a, b, x, rows, arch) {
+                    outcome.take(row_major::tridiagonal_solve(gtsv, 1, (m, 1), a, b, x, &Serial));
+                }
+            });
+        }
     }
-    let kernel = lanes::tridiagonal::SolveRows { m, nrhs };
-    for_each_group::<T, _>(batch, operands, lanes_work(m, nrhs), threads, &kernel);
-    Ok(())
+    outcome.into_result()
 }
 
 /// Solves A·X = B for each matrix of a batch, perturbing a pivot wherever the quotient by it would
@@ -174,7 +184,8 @@ pub fn tridiagonal_solve_perturbed<T: Scalar>(
     if nrhs == 0 {
         return Ok(());
     }
-    if groups::pay(batch, m, LANES_ROWS) {
+    let route = route(Layout::Columns, batch, m, nrhs);
+    if route == Route::Lanes {
         let kernel = tridiagonal::perturbed::Solve { m, nrhs, quotient: perturbed_quotient::<T> };
         for_each_group::<T, _>(batch, operands, lanes_work(m, nrhs), threads, &kernel);
         return Ok(());
@@ -184,7 +195,7 @@ pub fn tridiagonal_solve_perturbed<T: Scalar>(
         upper.eliminate(dl, d, du);
         let least = upper.least_perturbation();
         let Upper { diagonal, first, second, steps } = upper;
-        if many(m, nrhs) {
+        if route == Route::Sides {
             let division = Perturbed { least, quotient: perturbed_quotient::<T> };
             let upper = [&**second, diagonal, first];
             outcome.take(solve_columns(upper, steps, x, &division, threads));

@@ -13,13 +13,10 @@ use crate::Scalar;
 use crate::simd::arch::Arch;
 use crate::simd::loops::sub_mul;
 
-/// The rows from which a system is eliminated from both ends.
-pub(crate) const ROWS: usize = 2;
-
 /// The rows up to which they lie on the stack: to allocate and free memory takes as long as to solve a system of two.
 const FEW: usize = 8;
 
-/// Solves A·x = b for A of order [`ROWS`] or more; `rows` is scratch.
+/// Solves A·x = b for A of order 2 or more; `rows` is scratch.
 ///
 /// `false`, and no x, where A may be singular, or x is not finite, or pivots are so large or small that
 /// reciprocals are not as good as quotients.

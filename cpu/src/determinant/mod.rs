@@ -1,19 +1,21 @@
 //! Determinants, as sign and logarithm, from LU factors that are not kept.
 
+pub(crate) mod route;
+
 use lapax_core::{Items, ItemsMut, Scalar as _, for_each_large, for_each_part, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
 
 use crate::lanes::lu;
 use crate::lanes::lu::determinant::Product;
-use crate::lu::route::{LANES as LANES_ORDER, PARALLEL};
+use crate::lu::route::products;
 use crate::lu::row_major::Getrf;
 use crate::lu::{getrf, lu};
 use crate::parallel::cost::nanoseconds;
 use crate::parallel::first_error::Outcome;
-use crate::parallel::groups;
 use crate::parallel::groups::{BATCH, for_each_group};
 use crate::solve::repeated;
 use crate::{Error, InOut, Scalar, Serial, Threads};
+use route::{Route, route};
 
 /// The matrices that are factored with one call where they do not go through lanes.
 const TOGETHER: usize = 8;
@@ -41,21 +43,34 @@ pub fn slogdet<T: Scalar>(
     logabs: &mut [T::Real],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    if !groups::pay(batch, n, LANES_ORDER) {
-        // By columns and by rows on one core with AVX2, us: f32 of order 20 5.2 and 4.7, of 128 64 and 53, of 256
-        // 385 and 285; f64 of 20 5.9 and 5.3, of 128 85 and 82, of 256 465 to 520 and 490 to 540. Of large
-        // matrices strips by rows are slower: see PARALLEL.
-        let factor = if n >= PARALLEL { Factor::columns(getrf) } else { Factor::rows(lu, n) };
-        return by_factors(factor, batch, n, a, sign, logabs, threads);
-    }
-    let operands = (
+    let factor = match route(batch, n) {
+        Route::Lanes => {
+            let operands = operands(batch, n, a, sign, logabs)?;
+            let (kernel, time) = (lu::determinant::Find { n }, nanoseconds::<T>(products(n, n)));
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+            return Ok(());
+        }
+        Route::Grouped => Factor::rows(lu, n),
+        Route::Parallel => Factor::columns(getrf),
+    };
+    by_factors(factor, batch, n, a, sign, logabs, threads)
+}
+
+type Operands<'a, T> =
+    (Items<'a, T>, ItemsMut<'a, T>, ItemsMut<'a, <T as lapax_core::Scalar>::Real>);
+
+fn operands<'a, T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: &'a [T],
+    sign: &'a mut [T],
+    logabs: &'a mut [T::Real],
+) -> Result<Operands<'a, T>, Error> {
+    Ok((
         Items::new("a", batch, &[n, n], a)?,
         ItemsMut::new("sign", batch, &[], sign)?,
         ItemsMut::new("logabs", batch, &[], logabs)?,
-    );
-    let time = nanoseconds::<T>(n * n * n / 3);
-    for_each_group::<T, _>(batch, operands, time, threads, &lu::determinant::Find { n });
-    Ok(())
+    ))
 }
 
 /// A routine that factors square matrices, of which it is not told whether they lie by rows or by columns.
@@ -96,54 +111,55 @@ pub(crate) fn by_factors<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     index_fits_i32("n", n)?;
-    let operands = (
-        Items::new("a", batch, &[n, n], a)?,
-        ItemsMut::new("sign", batch, &[], sign)?,
-        ItemsMut::new("logabs", batch, &[], logabs)?,
-    );
-    let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n) / 3);
-    let outcome = Outcome::default();
-    if n >= PARALLEL {
-        for_each_large(batch, operands, threads, |(a, sign, logabs), threads| {
-            let (mut factors, mut integers) = (vec![T::ZERO; n * n], vec![0; factor.integers(n)]);
-            let mut group = Group { factor, n, factors: &mut factors, integers: &mut integers };
-            outcome.take(group.find(a, sign, logabs, threads));
-        });
-    } else {
-        for_each_part(batch, TOGETHER, operands, time, threads, |(a, sign, logabs), items| {
-            let together = batch.min(TOGETHER);
-            let least = BATCH.min(together);
-            let room = items.clamp(least, together);
-            let mut few = ([T::ZERO; FEW], [0; 2 * FEW]);
-            let mut many;
-            let (numbers, integers) = (n * n * room, factor.integers(n) * room);
-            let (factors, integers) = if numbers <= FEW {
-                (&mut few.0[..numbers], &mut few.1[..integers])
-            } else {
-                many = (vec![T::ZERO; numbers], vec![0; integers]);
-                (&mut many.0[..], &mut many.1[..])
-            };
-            let mut group = Group { factor, n, factors, integers };
-            let signs = sign.into_data().chunks_mut(together);
-            let results = signs.zip(logabs.into_data().chunks_mut(together));
-            // Of matrices of order 0 there are no elements.
-            let mut matrices = a.data().chunks((together * n * n).max(1));
-            for (sign, logabs) in results {
-                let a = matrices.next().unwrap_or_default();
-                let count = sign.len();
-                if count < least && n > 0 {
-                    // As in `solve`: a call for so few would go another way than those for whole groups.
-                    let a = repeated(a, n * n, least);
-                    let (mut signs, mut logs) = ([T::ZERO; BATCH], [T::Real::ZERO; BATCH]);
-                    let found = group.find(&a, &mut signs[..least], &mut logs[..least], &Serial);
-                    outcome.take(found);
-                    sign.copy_from_slice(&signs[..count]);
-                    logabs.copy_from_slice(&logs[..count]);
+    let operands = operands(batch, n, a, sign, logabs)?;
+    let (outcome, time) = (Outcome::default(), nanoseconds::<T>(products(n, n)));
+    match route(batch, n) {
+        Route::Parallel => {
+            for_each_large(batch, operands, threads, |(a, sign, logabs), threads| {
+                let (mut factors, mut integers) =
+                    (vec![T::ZERO; n * n], vec![0; factor.integers(n)]);
+                let mut group = Group { factor, n, factors: &mut factors, integers: &mut integers };
+                outcome.take(group.find(a, sign, logabs, threads));
+            })
+        }
+        // Another routine has no kernel for determinants.
+        Route::Lanes | Route::Grouped => {
+            for_each_part(batch, TOGETHER, operands, time, threads, |(a, sign, logabs), items| {
+                let together = batch.min(TOGETHER);
+                let least = BATCH.min(together);
+                let room = items.clamp(least, together);
+                let mut few = ([T::ZERO; FEW], [0; 2 * FEW]);
+                let mut many;
+                let (numbers, integers) = (n * n * room, factor.integers(n) * room);
+                let (factors, integers) = if numbers <= FEW {
+                    (&mut few.0[..numbers], &mut few.1[..integers])
                 } else {
-                    outcome.take(group.find(a, sign, logabs, &Serial));
+                    many = (vec![T::ZERO; numbers], vec![0; integers]);
+                    (&mut many.0[..], &mut many.1[..])
+                };
+                let mut group = Group { factor, n, factors, integers };
+                let signs = sign.into_data().chunks_mut(together);
+                let results = signs.zip(logabs.into_data().chunks_mut(together));
+                // Of matrices of order 0 there are no elements.
+                let mut matrices = a.data().chunks((together * n * n).max(1));
+                for (sign, logabs) in results {
+                    let a = matrices.next().unwrap_or_default();
+                    let count = sign.len();
+                    if count < least && n > 0 {
+                        // As in `solve`: a call for so few would go another way than those for whole groups.
+                        let a = repeated(a, n * n, least);
+                        let (mut signs, mut logs) = ([T::ZERO; BATCH], [T::Real::ZERO; BATCH]);
+                        let found =
+                            group.find(&a, &mut signs[..least], &mut logs[..least], &Serial);
+                        outcome.take(found);
+                        sign.copy_from_slice(&signs[..count]);
+                        logabs.copy_from_slice(&logs[..count]);
+                    } else {
+                        outcome.take(group.find(a, sign, logabs, &Serial));
+                    }
                 }
-            }
-        });
+            })
+        }
     }
     outcome.into_result()
 }

@@ -3,34 +3,33 @@
 //! A matrix of which the upper triangle is given is turned to its adjoint, whose lower triangle that is, and U is Lᴴ
 //! then: there is one arithmetic, and it is that of [`crate::cholesky::cholesky`] and two triangular solves.
 
+pub(crate) mod route;
+
 use lapax_core::{Items, ItemsMut, Real as _, Scalar as _, for_each, for_each_large};
 use lapax_cpu_macros::per_scalar;
 
 use crate::blas::trsv;
-use crate::cholesky::route::{LANES as LANES_ORDER, PARALLEL};
 use crate::cholesky::row_major;
 use crate::matrix::layout::Layout;
 use crate::matrix::transpose::{adjoint, transpose_one};
 use crate::matrix::triangle;
 use crate::matrix::triangle::{Triangle, triangles};
 use crate::parallel::cost::nanoseconds;
+use crate::parallel::few;
 use crate::parallel::first_error::Outcome;
-use crate::parallel::groups;
 use crate::parallel::groups::for_each_group;
-use crate::registers::ROWS;
 use crate::simd::arch::Arch;
 use crate::simd::kind::Kind;
 use crate::simd::scalar::nan;
-use crate::triangular::{route, trsm};
+use crate::solve::operands;
+use crate::triangular::route::{Route as System, route as by_triangles};
+use crate::triangular::trsm;
 use crate::unblocked::{solve, triangular};
 use crate::{Diag, Error, InOut, Scalar, Serial, Threads, Uplo};
-use crate::{cholesky, lanes, parallel, registers};
+use crate::{cholesky, lanes, registers};
+use route::{Route, fit_lanes, products, route};
 
 pub use crate::matrix::triangle::Given;
-
-/// The numbers of X of one matrix up to which a batch goes through lanes: a tile of A and B of so many for f64 takes
-/// what one of order 32 with as many right-hand sides takes.
-const LANES_NUMBERS: usize = 32 * 32;
 
 /// [`cholesky::cholesky`] and [`cho_solve`], or other routines with their contracts.
 #[derive(Clone, Copy)]
@@ -71,18 +70,24 @@ pub fn posv<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let routines = Routines { cholesky: cholesky::cholesky, cho_solve };
-    let few = few::<T>(batch, n, nrhs);
-    if n == 0 || nrhs == 0 || !(few || by_lanes(batch, n, nrhs)) {
-        return by_factor(routines, given, batch, (n, nrhs), a, b, x, threads);
+    if nrhs == 0 {
+        return operands(batch, (n, nrhs), a, b, x).map(|_| ());
     }
-    let operands = operands(batch, (n, nrhs), a, b, x)?;
-    if few {
-        parallel::few::each(batch, operands, |(a, b, x)| {
-            few_solve(given, (n, nrhs), a, b, x, |_| ())
-        });
-    } else {
-        let kernel = lanes::definite::Solve { given, n, nrhs };
-        for_each_group::<T, _>(batch, operands, time::<T>(n, nrhs), threads, &kernel);
+    match route(Kind::of::<T>(), batch, n, nrhs) {
+        Route::Unblocked => {
+            few::each(batch, operands(batch, (n, nrhs), a, b, x)?, |(a, b, x)| {
+                few_solve(given, (n, nrhs), a, b, x, |_| ());
+            });
+        }
+        Route::Lanes => {
+            let operands = operands(batch, (n, nrhs), a, b, x)?;
+            let time = nanoseconds::<T>(products(n, nrhs));
+            let kernel = lanes::definite::Solve { given, n, nrhs };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Factors | Route::Parallel => {
+            return by_factor(routines, given, batch, (n, nrhs), a, b, x, threads);
+        }
     }
     Ok(())
 }
@@ -104,23 +109,25 @@ pub fn posv_factor<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let routines = Routines { cholesky: cholesky::cholesky, cho_solve };
-    let few = few::<T>(batch, n, nrhs);
-    if n == 0 || !(few || by_lanes(batch, n, nrhs)) {
-        return by_factor_kept(routines, given, batch, (n, nrhs), a, b, x, kept, threads);
-    }
-    let (a, b, x) = operands(batch, (n, nrhs), a, b, x)?;
-    let (factor, logdet) = kept_items(batch, n, kept)?;
-    let operands = (a, b, x, factor, logdet);
-    if few {
-        parallel::few::each(batch, operands, |(a, b, x, factor, logdet)| {
-            few_solve(given, (n, nrhs), a, b, x, |l| {
-                factor.copy_from_slice(l);
-                finish(given, n, factor, logdet);
+    match route(Kind::of::<T>(), batch, n, nrhs) {
+        Route::Unblocked => {
+            let operands = kept_operands(batch, (n, nrhs), a, b, x, kept)?;
+            few::each(batch, operands, |(a, b, x, factor, logdet)| {
+                few_solve(given, (n, nrhs), a, b, x, |l| {
+                    factor.copy_from_slice(l);
+                    finish(given, n, factor, logdet);
+                });
             });
-        });
-    } else {
-        let kernel = lanes::definite::Solve { given, n, nrhs };
-        for_each_group::<T, _>(batch, operands, time::<T>(n, nrhs), threads, &kernel);
+        }
+        Route::Lanes => {
+            let operands = kept_operands(batch, (n, nrhs), a, b, x, kept)?;
+            let time = nanoseconds::<T>(products(n, nrhs));
+            let kernel = lanes::definite::Solve { given, n, nrhs };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Factors | Route::Parallel => {
+            return by_factor_kept(routines, given, batch, (n, nrhs), a, b, x, kept, threads);
+        }
     }
     Ok(())
 }
@@ -142,14 +149,13 @@ pub fn cho_solve<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let few = parallel::few::pay(
-        batch,
-        n.max(nrhs),
-        route::unblocked(Kind::of::<T>(), Layout::Rows, nrhs),
-    );
-    let by_rows = route::by_registers(Kind::of::<T>(), n, nrhs);
-    let by_lanes = by_lanes(batch, n, nrhs);
-    if n == 0 || nrhs == 0 || !(few || by_rows || by_lanes || nrhs == 1) {
+    let route = by_triangles(Kind::of::<T>(), Layout::Rows, batch, n, nrhs);
+    let by_trsm = match route {
+        System::Unblocked | System::Registers | System::OneSide => false,
+        System::Lanes => !fit_lanes(n, nrhs),
+        System::Blocked | System::Parallel => true,
+    };
+    if by_trsm {
         return row_major::cho_solve(trsm, uplo, batch, (n, nrhs), factor, b, x, threads);
     }
     let operands = (
@@ -158,79 +164,60 @@ pub fn cho_solve<T: Scalar>(
         ItemsMut::new("x", batch, &[n, nrhs], x)?,
     );
     let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(nrhs));
-    if few {
-        parallel::few::each(batch, operands, |(factor, b, x)| {
+    match route {
+        System::Unblocked => few::each(batch, operands, |(factor, b, x)| {
             x.copy_from_slice(b);
             few_substitute(uplo, (n, nrhs), factor, x);
-        });
-    } else if by_rows {
-        let kernel = registers::cho_solve::Solve { uplo, n, nrhs };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-    } else if by_lanes {
-        let kernel = lanes::definite::Substitute { uplo, n, nrhs };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-    } else {
-        let arch = Arch::new();
-        for_each(
-            batch,
-            operands,
-            time,
-            threads,
-            || (),
-            |(), (a, b, x)| {
-                x.copy_from_slice(b);
-                for Triangle { uplo, conj, order } in triangles(uplo) {
-                    let x = &mut *x;
-                    arch.dispatch(trsv::Solve { uplo, diag: Diag::NonUnit, conj, order, a, x });
-                }
-            },
-        );
+        }),
+        System::Registers => {
+            let kernel = registers::cho_solve::Solve { uplo, n, nrhs };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        System::Lanes => {
+            let kernel = lanes::definite::Substitute { uplo, n, nrhs };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        System::OneSide | System::Blocked | System::Parallel => {
+            let arch = Arch::new();
+            for_each(
+                batch,
+                operands,
+                time,
+                threads,
+                || (),
+                |(), (a, b, x)| {
+                    x.copy_from_slice(b);
+                    for Triangle { uplo, conj, order } in triangles(uplo) {
+                        let x = &mut *x;
+                        arch.dispatch(trsv::Solve { uplo, diag: Diag::NonUnit, conj, order, a, x });
+                    }
+                },
+            );
+        }
     }
     Ok(())
 }
 
-/// Whether a batch goes matrix by matrix, each with next to nothing allocated.
-fn few<T: Scalar>(batch: usize, n: usize, nrhs: usize) -> bool {
-    let limit = cholesky::route::unblocked(Kind::of::<T>()).min(route::unblocked(
-        Kind::of::<T>(),
-        Layout::Rows,
-        nrhs,
-    ));
-    parallel::few::pay(batch, n.max(nrhs), limit)
-}
+type KeptOperands<'a, T> = (
+    Items<'a, T>,
+    Items<'a, T>,
+    ItemsMut<'a, T>,
+    ItemsMut<'a, T>,
+    ItemsMut<'a, <T as lapax_core::Scalar>::Real>,
+);
 
-fn by_lanes(batch: usize, n: usize, nrhs: usize) -> bool {
-    n.saturating_mul(nrhs) <= LANES_NUMBERS && groups::pay(batch, n, LANES_ORDER)
-}
-
-/// Of one system.
-fn time<T: Scalar>(n: usize, nrhs: usize) -> usize {
-    nanoseconds::<T>(n.saturating_mul(n).saturating_mul(n / 6 + nrhs))
-}
-
-type Operands<'a, T> = (Items<'a, T>, Items<'a, T>, ItemsMut<'a, T>);
-
-fn operands<'a, T: Scalar>(
+/// [`operands`], and what is kept.
+fn kept_operands<'a, T: Scalar>(
     batch: usize,
     (n, nrhs): (usize, usize),
     a: &'a [T],
     b: &'a [T],
     x: &'a mut [T],
-) -> Result<Operands<'a, T>, Error> {
-    Ok((
-        Items::new("a", batch, &[n, n], a)?,
-        Items::new("b", batch, &[n, nrhs], b)?,
-        ItemsMut::new("x", batch, &[n, nrhs], x)?,
-    ))
-}
-
-fn kept_items<T: Scalar>(
-    batch: usize,
-    n: usize,
-    kept: Kept<'_, T>,
-) -> Result<(ItemsMut<'_, T>, ItemsMut<'_, T::Real>), Error> {
+    kept: Kept<'a, T>,
+) -> Result<KeptOperands<'a, T>, Error> {
+    let (a, b, x) = operands(batch, (n, nrhs), a, b, x)?;
     let factor = ItemsMut::new("factor", batch, &[n, n], kept.factor)?;
-    Ok((factor, ItemsMut::new("logdet", batch, &[], kept.logdet)?))
+    Ok((a, b, x, factor, ItemsMut::new("logdet", batch, &[], kept.logdet)?))
 }
 
 /// Solves one small system; `keep` gets L, with zeros above its diagonal.
@@ -298,15 +285,17 @@ pub(crate) fn by_factor<T: Scalar>(
         factor.resize(n * n, T::ZERO);
         outcome.take(factor_and_solve(routines, given, (n, nrhs), (a, b), x, factor, threads));
     };
-    if shared(batch, n) {
-        for_each_large(batch, operands, threads, |item, threads| {
-            one(&mut Vec::new(), item, threads)
-        });
-    } else {
-        let time = time::<T>(n, nrhs);
-        for_each(batch, operands, time, threads, Vec::new, |factor, item| {
-            one(factor, item, &Serial)
-        });
+    match route(Kind::of::<T>(), batch, n, nrhs) {
+        Route::Parallel => for_each_large(batch, operands, threads, |item, threads| {
+            one(&mut Vec::new(), item, threads);
+        }),
+        // Other routines have no kernels for whole systems.
+        Route::Unblocked | Route::Lanes | Route::Factors => {
+            let time = nanoseconds::<T>(products(n, nrhs));
+            for_each(batch, operands, time, threads, Vec::new, |factor, item| {
+                one(factor, item, &Serial);
+            });
+        }
     }
     outcome.into_result()
 }
@@ -327,31 +316,25 @@ pub(crate) fn by_factor_kept<T: Scalar>(
     kept: Kept<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let (a, b, x) = operands(batch, (n, nrhs), a, b, x)?;
+    let operands = kept_operands(batch, (n, nrhs), a, b, x, kept)?;
     if n == 0 {
-        kept.logdet.fill(T::Real::ZERO);
-        return kept_items(batch, n, kept).map(|_| ());
+        operands.4.into_data().fill(T::Real::ZERO);
+        return Ok(());
     }
-    let (factor, logdet) = kept_items(batch, n, kept)?;
     let outcome = Outcome::default();
     let one = |(a, b, x, factor, logdet): Item<'_, T, T::Real>, threads: &dyn Threads| {
         let sizes = (n, nrhs);
         outcome.take(factor_and_solve(routines, given, sizes, (a, b), x, factor, threads));
         finish(given, n, factor, logdet);
     };
-    let operands = (a, b, x, factor, logdet);
-    if shared(batch, n) {
-        for_each_large(batch, operands, threads, one);
-    } else {
-        let time = time::<T>(n, nrhs);
-        for_each(batch, operands, time, threads, || (), |(), item| one(item, &Serial));
+    match route(Kind::of::<T>(), batch, n, nrhs) {
+        Route::Parallel => for_each_large(batch, operands, threads, one),
+        Route::Unblocked | Route::Lanes | Route::Factors => {
+            let time = nanoseconds::<T>(products(n, nrhs));
+            for_each(batch, operands, time, threads, || (), |(), item| one(item, &Serial));
+        }
     }
     outcome.into_result()
-}
-
-/// Whether each matrix of a batch has all threads.
-fn shared(batch: usize, n: usize) -> bool {
-    n >= PARALLEL || n > ROWS && batch == 1
 }
 
 /// L and X of one system.
