@@ -3,13 +3,19 @@
 pub use crate::parallel::routes::{Routine, Way};
 pub use crate::simd::kind::Kind;
 
-use crate::{cholesky, eig, hessenberg, lu, schur, triangular};
+use crate::{
+    cholesky, definite, determinant, eig, hessenberg, lu, schur, solve, triangular, tridiagonal,
+};
 
 /// The choices of each family.
 const FAMILIES: &[&[Routine]] = &[
     triangular::route::ROUTINES,
     lu::route::ROUTINES,
     cholesky::route::ROUTINES,
+    tridiagonal::route::ROUTINES,
+    solve::route::ROUTINES,
+    determinant::route::ROUTINES,
+    definite::route::ROUTINES,
     hessenberg::route::ROUTINES,
     schur::route::ROUTINES,
     eig::route::ROUTINES,

@@ -7,7 +7,7 @@ mod page;
 use lapax_cpu::routes::{Kind, Routine, routines};
 
 /// The orders that are looked through: above the last of them nothing changes.
-const ORDERS: usize = 2048;
+const ORDERS: usize = 4200;
 
 #[test]
 fn the_page_shows_the_routes() {
