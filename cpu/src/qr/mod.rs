@@ -10,6 +10,7 @@ mod packed;
 pub(crate) mod parallel;
 pub(crate) mod pivoted;
 pub(crate) mod q;
+pub(crate) mod route;
 pub(crate) mod row_major;
 mod tall;
 
@@ -20,28 +21,20 @@ use crate::blas::householder::{Reflector, reflector};
 use crate::matrix::layout::Layout;
 use crate::matrix::panel::Panel;
 use crate::parallel::cost::nanoseconds;
+use crate::parallel::few;
 use crate::parallel::first_error::Outcome;
 use crate::parallel::groups::for_each_group;
-use crate::parallel::{few, groups};
 use crate::simd::arch::Arch;
 use crate::simd::kind::Kind;
 use crate::{Error, InOut, Scalar, Serial, Threads};
 use crate::{lanes, registers, unblocked};
 use blocked::{factor, factor_scratch};
 use parallel::factor_parallel;
+use route::{Route, products, route};
 
 pub use crate::matrix::layout::Factor;
 pub use pivoted::geqp3;
 pub use q::{orgqr, ormqr};
-
-/// The number of reflectors from which one matrix is shared out among all threads. On two cores with
-/// AVX-512, f64, against one without panels: n = 256 0.76 ms and 0.58, n = 384 1.35 and 1.6, n = 1024 16 and
-/// 27; `orgqr` 0.40 and 0.49, 1.0 and 1.4, 15 and 27. Serially panels cost 5 % more at n = 2048, 25 % at 384.
-/// With AVX2, `qr` of n = 256, threads started for it: f64 2.1 and 1.9, f32 1.7 and 1.2, c64 3.7 and 3.5, c128
-/// 6.5 and 8.5.
-pub(crate) const PARALLEL_ORDER: usize = 320;
-/// The number of rows and of columns up to which a batch goes through lanes.
-pub(crate) const LANES_ORDER: usize = 32;
 
 /// Factors each m × n matrix of a batch as A = Q·R, in place.
 ///
@@ -66,23 +59,23 @@ pub fn geqrf<T: Scalar>(
     if k == 0 {
         return Ok(());
     }
-    let products = m.saturating_mul(n).saturating_mul(k);
-    if groups::pay(batch, m.max(n), LANES_ORDER) {
-        let kernel = lanes::qr::Factor { m, n, order: Layout::Columns };
-        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
-        return Ok(());
-    }
-    if k > PARALLEL_ORDER {
-        for_each_large(batch, operands, threads, |(a, tau), threads| {
+    let time = nanoseconds::<T>(products(m, n, k));
+    match route::geqrf(batch, m, n) {
+        Route::Lanes => {
+            let kernel = lanes::qr::Factor { m, n, order: Layout::Columns };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Parallel => for_each_large(batch, operands, threads, |(a, tau), threads| {
             factor_parallel(a, m, tau, threads);
-        });
-        return Ok(());
+        }),
+        // By columns there are no other ways.
+        _ => {
+            let (scratch, arch) = (|| factor_scratch(m, n), Arch::new());
+            for_each(batch, operands, time, threads, scratch, |scratch, (a, tau)| {
+                factor(Panel { a, lda: m, row: 0 }, tau, scratch, arch);
+            });
+        }
     }
-    let arch = Arch::new();
-    let scratch = || factor_scratch(m, n);
-    for_each(batch, operands, nanoseconds::<T>(products), threads, scratch, |scratch, (a, tau)| {
-        factor(Panel { a, lda: m, row: 0 }, tau, scratch, arch);
-    });
     Ok(())
 }
 
@@ -103,11 +96,6 @@ pub fn qr<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let k = m.min(n);
-    if c == n && crate::qr::tall::pays::<T>(m, n) {
-        return tall(batch, (m, n), a, q, r, threads);
-    }
-    let by_lanes = groups::pay(batch, m.max(n), LANES_ORDER);
-    let by_columns = registers::qr::serve(Kind::of::<T>(), m, n);
     if k == 0 {
         return row_major::qr((geqrf, orgqr), batch, (m, n, c), a, q, r, threads);
     }
@@ -116,34 +104,33 @@ pub fn qr<T: Scalar>(
         ItemsMut::new("q", batch, &[m, c], q)?,
         ItemsMut::new("r", batch, &[c, n], r)?,
     );
-    let products = m.saturating_mul(n + c).saturating_mul(k);
-    let time = nanoseconds::<T>(products);
-    if m == 1 && !(T::IS_COMPLEX && by_lanes) {
-        for_each(batch, operands, time, threads, || (), |(), (a, q, r)| q[0] = one_row(a, r));
-        return Ok(());
-    }
-    if by_lanes {
-        let kernel = lanes::qr::explicit::Decompose { m, n, c };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-        return Ok(());
-    }
-    if unblocked::qr::pay(m, n) {
-        few::each(batch, operands, |(a, q, r)| unblocked::qr::decompose((m, n, c), a, Some(q), r));
-        return Ok(());
-    }
-    if by_columns {
-        let kernel = registers::qr::Explicit { m, n, c };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-        return Ok(());
-    }
+    let time = nanoseconds::<T>(products(m, n + c, k));
+    let route = route(Kind::of::<T>(), batch, (m, n, c));
     let outcome = Outcome::default();
     let one = |(a, q, r): (&[T], &mut [T], &mut [T]), threads: &dyn Threads| {
-        outcome.take(row_major::qr((geqrf, orgqr), 1, (m, n, c), a, q, r, threads));
+        if !(route.by_gram_matrix() && tall::decompose(n, a, q, r, threads)) {
+            outcome.take(row_major::qr((geqrf, orgqr), 1, (m, n, c), a, q, r, threads));
+        }
     };
-    if k > PARALLEL_ORDER {
-        for_each_large(batch, operands, threads, one);
-    } else {
-        for_each(batch, operands, time, threads, || (), |(), item| one(item, &Serial));
+    match route {
+        Route::OneRow => {
+            for_each(batch, operands, time, threads, || (), |(), (a, q, r)| q[0] = one_row(a, r));
+        }
+        Route::Unblocked => few::each(batch, operands, |(a, q, r)| {
+            unblocked::qr::decompose((m, n, c), a, Some(q), r);
+        }),
+        Route::Lanes => {
+            let kernel = lanes::qr::explicit::Decompose { m, n, c };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Registers => {
+            let kernel = registers::qr::Explicit { m, n, c };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Tall | Route::Blocked => {
+            for_each(batch, operands, time, threads, || (), |(), item| one(item, &Serial));
+        }
+        Route::TallParallel | Route::Parallel => for_each_large(batch, operands, threads, one),
     }
     outcome.into_result()
 }
@@ -176,10 +163,19 @@ pub fn qr_r<T: Scalar>(
     if k == 0 {
         return Ok(());
     }
-    let by_lanes = groups::pay(batch, m.max(n), LANES_ORDER);
-    let time = nanoseconds::<T>(m.saturating_mul(n).saturating_mul(k));
-    if m == 1 && !(T::IS_COMPLEX && by_lanes) {
-        for_each(
+    let time = nanoseconds::<T>(products(m, n, k));
+    // That of qr with k columns of Q, however many rows of zeros R has.
+    let route = route(Kind::of::<T>(), batch, (m, n, k));
+    let outcome = Outcome::default();
+    let one = |(a, r): (&[T], &mut [T]), threads: &dyn Threads| {
+        let (top, below) = r.split_at_mut(k * n);
+        below.fill(T::ZERO);
+        if !(route.by_gram_matrix() && tall::decompose_r(n, a, top, threads)) {
+            outcome.take(row_major::qr_r(geqrf, 1, (m, n, k), a, top, threads));
+        }
+    };
+    match route {
+        Route::OneRow => for_each(
             batch,
             operands,
             time,
@@ -188,65 +184,22 @@ pub fn qr_r<T: Scalar>(
             |(), (a, r)| {
                 one_row(a, r);
             },
-        );
-        return Ok(());
-    }
-    if by_lanes {
-        let kernel = lanes::qr::explicit::Upper { m, n, c };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-        return Ok(());
-    }
-    if unblocked::qr::pay(m, n) {
-        few::each(batch, operands, |(a, r)| unblocked::qr::decompose((m, n, c), a, None, r));
-        return Ok(());
-    }
-    let tall = crate::qr::tall::pays::<T>(m, n);
-    if registers::qr::serve(Kind::of::<T>(), m, n) && !tall {
-        let kernel = registers::qr::Upper { m, n, c };
-        for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-        return Ok(());
-    }
-    let outcome = Outcome::default();
-    let one = |(a, r): (&[T], &mut [T]), threads: &dyn Threads| {
-        let (top, below) = r.split_at_mut(k * n);
-        below.fill(T::ZERO);
-        if !(tall && crate::qr::tall::decompose_r(n, a, top, threads)) {
-            outcome.take(row_major::qr_r(geqrf, 1, (m, n, k), a, top, threads));
+        ),
+        Route::Unblocked => {
+            few::each(batch, operands, |(a, r)| unblocked::qr::decompose((m, n, c), a, None, r));
         }
-    };
-    if k > PARALLEL_ORDER || (tall && m > crate::qr::tall::block_rows::<T>(n)) {
-        for_each_large(batch, operands, threads, one);
-    } else {
-        for_each(batch, operands, time, threads, || (), |(), item| one(item, &Serial));
-    }
-    outcome.into_result()
-}
-
-/// [`qr`] of matrices much taller than wide, with n columns of Q.
-fn tall<T: Scalar>(
-    batch: usize,
-    (m, n): (usize, usize),
-    a: &[T],
-    q: &mut [T],
-    r: &mut [T],
-    threads: &dyn Threads,
-) -> Result<(), Error> {
-    let operands = (
-        Items::new("a", batch, &[m, n], a)?,
-        ItemsMut::new("q", batch, &[m, n], q)?,
-        ItemsMut::new("r", batch, &[n, n], r)?,
-    );
-    let outcome = Outcome::default();
-    let one = |(a, q, r): (&[T], &mut [T], &mut [T]), threads: &dyn Threads| {
-        if !crate::qr::tall::decompose(n, a, q, r, threads) {
-            outcome.take(row_major::qr((geqrf, orgqr), 1, (m, n, n), a, q, r, threads));
+        Route::Lanes => {
+            let kernel = lanes::qr::explicit::Upper { m, n, c };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
         }
-    };
-    if m > crate::qr::tall::block_rows::<T>(n) {
-        for_each_large(batch, operands, threads, one);
-    } else {
-        let time = nanoseconds::<T>(m.saturating_mul(n).saturating_mul(n).saturating_mul(2));
-        for_each(batch, operands, time, threads, || (), |(), item| one(item, &Serial));
+        Route::Registers => {
+            let kernel = registers::qr::Upper { m, n, c };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Tall | Route::Blocked => {
+            for_each(batch, operands, time, threads, || (), |(), item| one(item, &Serial));
+        }
+        Route::TallParallel | Route::Parallel => for_each_large(batch, operands, threads, one),
     }
     outcome.into_result()
 }

@@ -8,13 +8,13 @@ use pulp::{Simd, WithSimd};
 use super::blocked::{PACKED, TINY, WIDTH, one_by_one};
 use super::packed::GeneratePacked;
 use super::parallel::{generate_parallel, multiply_parallel};
-use super::{LANES_ORDER, PARALLEL_ORDER};
+use super::route;
+use super::route::{Route, products};
 use crate::blas::fused::reflect_columns;
 use crate::blas::householder::{BlockScratch, Reflectors};
 use crate::lanes;
 use crate::matrix::layout::{Factor, Layout};
 use crate::parallel::cost::nanoseconds;
-use crate::parallel::groups;
 use crate::parallel::groups::for_each_group;
 use crate::simd::arch::Arch;
 use crate::simd::chunks::TOGETHER;
@@ -48,23 +48,23 @@ pub fn orgqr<T: Scalar>(
     if n == 0 {
         return Ok(());
     }
-    let products = m.saturating_mul(n).saturating_mul(t.max(1));
-    if groups::pay(batch, m, LANES_ORDER) {
-        let kernel = lanes::qr::Form { m, n, t, order: Layout::Columns };
-        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
-        return Ok(());
-    }
-    if t > PARALLEL_ORDER {
-        for_each_large(batch, operands, threads, |(a, tau), threads| {
+    let time = nanoseconds::<T>(products(m, n, t.max(1)));
+    match route::orgqr(batch, m, t) {
+        Route::Lanes => {
+            let kernel = lanes::qr::Form { m, n, t, order: Layout::Columns };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Parallel => for_each_large(batch, operands, threads, |(a, tau), threads| {
             generate_parallel(a, m, tau, threads);
-        });
-        return Ok(());
+        }),
+        // By columns there are no other ways.
+        _ => {
+            let (scratch, arch) = (|| block_scratch(m, n, t), Arch::new());
+            for_each(batch, operands, time, threads, scratch, |scratch, (a, tau)| {
+                generate(a, m, tau, scratch, arch);
+            });
+        }
     }
-    let arch = Arch::new();
-    let scratch = || block_scratch(m, n, t);
-    for_each(batch, operands, nanoseconds::<T>(products), threads, scratch, |scratch, (a, tau)| {
-        generate(a, m, tau, scratch, arch);
-    });
     Ok(())
 }
 
@@ -105,32 +105,26 @@ pub fn ormqr<T: Scalar>(
     if m == 0 || n == 0 {
         return Ok(());
     }
-    let products = m.saturating_mul(n).saturating_mul(2 * t.max(1));
-    if t > 0 && groups::pay(batch, r.max(others).max(p), LANES_ORDER) {
-        let from_right = side == Side::Right;
-        let kernel = lanes::qr::Apply { op: factor, from_right, m: r, n: others, p, t };
-        for_each_group::<T, _>(batch, operands, nanoseconds::<T>(products), threads, &kernel);
-        return Ok(());
-    }
-    if t > PARALLEL_ORDER && others > PARALLEL_ORDER {
-        for_each_large(batch, operands, threads, |(a, tau, c), threads| {
+    let time = nanoseconds::<T>(products(m, n, 2 * t.max(1)));
+    match route::ormqr(batch, r, others, p, t) {
+        Route::Lanes => {
+            let from_right = side == Side::Right;
+            let kernel = lanes::qr::Apply { op: factor, from_right, m: r, n: others, p, t };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Parallel => for_each_large(batch, operands, threads, |(a, tau, c), threads| {
             multiply_parallel(side, Reflectors { a: &a[..r * t], r, tau, factor }, c, m, threads);
-        });
-        return Ok(());
+        }),
+        // By columns there are no other ways.
+        _ => {
+            let scratch = || (block_scratch(r, others, t), vec![T::ZERO; m]);
+            let arch = Arch::new();
+            for_each(batch, operands, time, threads, scratch, |(scratch, sums), (a, tau, c)| {
+                let q = Reflectors { a: &a[..r * t], r, tau, factor };
+                multiply(side, q, c, m, scratch, sums, arch);
+            });
+        }
     }
-    let arch = Arch::new();
-    let scratch = || (block_scratch(r, others, t), vec![T::ZERO; m]);
-    for_each(
-        batch,
-        operands,
-        nanoseconds::<T>(products),
-        threads,
-        scratch,
-        |(scratch, sums), (a, tau, c)| {
-            let q = Reflectors { a: &a[..r * t], r, tau, factor };
-            multiply(side, q, c, m, scratch, sums, arch);
-        },
-    );
     Ok(())
 }
 

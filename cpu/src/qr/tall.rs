@@ -12,7 +12,6 @@
 //! the LU factorisation without pivots of −V·T·V₁ᴴ = Q − I (Ballard, Demmel, Grigori, Jacquelin, Knight and
 //! Nguyen, "Reconstructing Householder vectors from tall-skinny QR", J. Parallel Distrib. Comput. 85, 2015).
 
-use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use faer::{Accum, Conj, MatMut, MatRef};
@@ -23,18 +22,10 @@ use crate::blas::{trsm, trsm_packed};
 use crate::cholesky::potrf;
 use crate::matrix::triangle::System;
 use crate::simd::arch::Arch;
+use crate::simd::kind::Kind;
 use crate::simd::loops::{Divisor, sub_scaled};
 use crate::{Scalar, Threads};
 
-/// The columns of a matrix that goes this way, its least rows over its columns, and its least elements. On two
-/// cores with AVX-512, us, f32, f64, c64 and c128, against blocks of reflectors: 128 x 16 12, 14, 21 and 36 (5, 7, 12
-/// and 17), 256 x 32 43, 58, 111 and 184 (52, 77, 116 and 195), 2000 x 16 115, 149, 259 and 243 (134, 242, 340 and
-/// 517), 1024 x 128 1150, 2001, 3765 and 7788 (1325, 2492, 3578 and 6912), 2048 x 128 1483, 2340, 4364 and 8126
-/// (2712, 4716, 7446 and 17528), 20000 x 128 9788, 17754, 33774 and 85690 (31820, 75835, 98562 and 208428).
-const COLUMNS: RangeInclusive<usize> = 8..=128;
-const TALL: usize = 8;
-const TALL_COMPLEX: usize = 12;
-const ELEMENTS: usize = 8192;
 /// The bytes of a block of rows, and its least rows over its columns: the blocks' Gram matrices take an eighth
 /// of the matrix at most. On two cores, f64: 2000 x 16 93 us with 64 KiB and 157 with 256, 512 x 64 309 and 337,
 /// 20000 x 64 5421 and 5427.
@@ -49,15 +40,9 @@ const NEAR: f64 = 5.0 / 64.0;
 /// diagonal: 64 for each of the most columns.
 const UNSURE: f64 = 64.0 * 128.0;
 
-/// Whether a matrix is one for [`decompose`].
-pub(crate) fn pays<T: Scalar>(m: usize, n: usize) -> bool {
-    let tall = if T::IS_COMPLEX { TALL_COMPLEX } else { TALL };
-    COLUMNS.contains(&n) && m / n >= tall && m.saturating_mul(n) >= ELEMENTS
-}
-
 /// The rows of a block.
-pub(crate) fn block_rows<T>(n: usize) -> usize {
-    (BLOCK_BYTES / (n * size_of::<T>())).max(LEAST_ROWS * n)
+pub(crate) fn block_rows(kind: Kind, n: usize) -> usize {
+    (BLOCK_BYTES / (n * kind.bytes())).max(LEAST_ROWS * n)
 }
 
 /// Decomposes a row-major matrix of n columns, with n columns of Q and n rows of R, as [`crate::qr::qr`] does.
@@ -166,8 +151,8 @@ fn triangle<T: Scalar>(
 }
 
 /// The rows of a block of this matrix.
-fn rows_at_once<T>(n: usize, a: &[T]) -> usize {
-    block_rows::<T>(n).min(a.len() / n)
+fn rows_at_once<T: Scalar>(n: usize, a: &[T]) -> usize {
+    block_rows(Kind::of::<T>(), n).min(a.len() / n)
 }
 
 /// The sum, in their order, of the Gram matrices of order n that `find` writes for so many blocks; what it gets

@@ -21,4 +21,10 @@ impl Kind {
         let double = size_of::<T::Real>() == size_of::<f64>();
         Self { complex: T::IS_COMPLEX, double, lanes: width::<T>() }
     }
+
+    /// The bytes of a number.
+    pub(crate) fn bytes(self) -> usize {
+        let real = if self.double { size_of::<f64>() } else { size_of::<f32>() };
+        if self.complex { 2 * real } else { real }
+    }
 }

@@ -22,8 +22,8 @@ use crate::divide::verify::is_svd;
 use crate::lanes::svd::by_bidiagonal::{by_qr, scratch_of_one, values_of_one};
 use crate::matrix::panel::Panel;
 use crate::matrix::transpose::transposed;
-use crate::qr::PARALLEL_ORDER;
 use crate::qr::parallel::factor_parallel;
+use crate::qr::route::PARALLEL;
 use crate::simd::arch::Arch;
 use crate::simd::range::power_near_reciprocal;
 use crate::two_stage::SINGULAR_VALUES_ORDER;
@@ -216,7 +216,7 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
             None => (a, None),
             Some(TriangleScratch { tau, r, factor }) => {
                 match threads {
-                    Some(threads) if n > PARALLEL_ORDER => factor_parallel(a, m, tau, threads),
+                    Some(threads) if n >= PARALLEL => factor_parallel(a, m, tau, threads),
                     _ => qr::blocked::factor(Panel { a, lda: m, row: 0 }, tau, factor, arch),
                 }
                 for (j, (r, column)) in r.chunks_exact_mut(n).zip(a.chunks_exact(m)).enumerate() {

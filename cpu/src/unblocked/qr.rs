@@ -14,7 +14,7 @@ use crate::matrix::panel::Panel;
 const LARGEST: usize = 8;
 
 /// Whether one m × n matrix goes this way.
-pub(crate) fn pay(m: usize, n: usize) -> bool {
+pub(crate) fn serve(m: usize, n: usize) -> bool {
     (1..=LARGEST).contains(&m) && (1..=LARGEST).contains(&n)
 }
 

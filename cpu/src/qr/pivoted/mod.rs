@@ -14,10 +14,12 @@ use lapax_core::{ItemsInOut, ItemsMut, for_each, for_each_large, index_fits_i32}
 use lapax_cpu_macros::per_scalar;
 
 use crate::parallel::cost::nanoseconds;
+use crate::qr::route;
+use crate::qr::route::{Route, products};
 use crate::simd::arch::Arch;
 use crate::{Error, InOut, Scalar, Threads};
 use blocked::{Scratch, factor_pivoted};
-use parallel::{PARALLEL_ORDER, factor_pivoted_parallel};
+use parallel::factor_pivoted_parallel;
 
 /// Factors each m × n matrix of a batch as A·P = Q·R, in place.
 ///
@@ -50,22 +52,19 @@ pub fn geqp3<T: Scalar>(
     if n == 0 {
         return Ok(());
     }
-    let products = m.saturating_mul(n).saturating_mul(2 * k.max(1));
     let arch = Arch::new();
-    if k >= PARALLEL_ORDER {
-        for_each_large(batch, operands, threads, |(a, jpvt, tau), threads| {
+    match route::geqp3(m, n) {
+        Route::Parallel => for_each_large(batch, operands, threads, |(a, jpvt, tau), threads| {
             factor_pivoted_parallel(a, m, jpvt, tau, threads, arch);
-        });
-        return Ok(());
+        }),
+        // With pivoting there are no other ways.
+        _ => {
+            let time = nanoseconds::<T>(products(m, n, 2 * k.max(1)));
+            let scratch = || Scratch::new(m, n);
+            for_each(batch, operands, time, threads, scratch, |scratch, (a, jpvt, tau)| {
+                factor_pivoted(a, m, jpvt, tau, scratch, arch);
+            });
+        }
     }
-    let scratch = || Scratch::new(m, n);
-    for_each(
-        batch,
-        operands,
-        nanoseconds::<T>(products),
-        threads,
-        scratch,
-        |scratch, (a, jpvt, tau)| factor_pivoted(a, m, jpvt, tau, scratch, arch),
-    );
     Ok(())
 }

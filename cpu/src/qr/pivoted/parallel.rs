@@ -20,10 +20,6 @@ use crate::qr::parallel::{factor_parallel, multiply_parallel};
 use crate::simd::arch::Arch;
 use crate::{Scalar, Side, Threads};
 
-/// The number of reflectors from which one matrix is shared out among all threads. On two cores with AVX-512, on one
-/// thread and shared, ms: n = 256 f32 1.0 and 1.4, f64 1.8 and 1.9, c128 3.6 and 3.5. Of 512, where panels that read one
-/// column at a time on one thread took 11.8, 14.9 and 48, it takes 5.7, 9.8 and 22.
-pub(crate) const PARALLEL_ORDER: usize = 320;
 /// The columns of a strip, a multiple of those that a product reads together. On two cores with AVX-512, n = 512, of 32,
 /// 64 and 96, ms: f32 7.0, 6.5 and 6.4, f64 11.2, 10.3 and 10.7, c128 24.7, 24.1 and 26.3.
 const STRIP: usize = 64;
