@@ -4,7 +4,7 @@ pub use crate::parallel::routes::{Routine, Way};
 pub use crate::simd::kind::Kind;
 
 use crate::{
-    cholesky, definite, determinant, eig, hessenberg, lu, schur, solve, triangular, tridiagonal,
+    cholesky, definite, determinant, eig, hessenberg, lu, qr, schur, solve, triangular, tridiagonal,
 };
 
 /// The choices of each family.
@@ -13,6 +13,7 @@ const FAMILIES: &[&[Routine]] = &[
     lu::route::ROUTINES,
     cholesky::route::ROUTINES,
     tridiagonal::route::ROUTINES,
+    qr::route::ROUTINES,
     solve::route::ROUTINES,
     determinant::route::ROUTINES,
     definite::route::ROUTINES,

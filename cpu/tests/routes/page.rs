@@ -64,6 +64,18 @@ pub(crate) fn shapes(routine: &Routine) -> Vec<Shape> {
             shape("20n × n", &[Times(20), Times(1)]),
             shape("n × 20n", &[Times(1), Times(20)]),
         ],
+        ["m", "t"] => vec![
+            shape("n of n", &[Times(1), Times(1)]),
+            shape("n of 20n rows", &[Times(20), Times(1)]),
+        ],
+        ["r", "others", "p", "t"] => vec![
+            shape("one column", &[Times(1), Constant(1), Times(1), Times(1)]),
+            shape("n columns", &[Times(1), Times(1), Times(1), Times(1)]),
+        ],
+        ["n", "active"] => vec![
+            shape("all of it", &[Times(1), Times(1)]),
+            shape("half of it", &[Times(2), Times(1)]),
+        ],
         sizes => panic!("no shapes are known for {sizes:?}: add them here"),
     }
 }

@@ -89,21 +89,31 @@ impl<S: Simd, X: Lane<S>> Tridiagonal<'_, S, X> {
         let (zero, epsilon) = (splat(X::Real::ZERO), splat(X::Real::EPSILON));
         let (floor, least) = (splat(X::Real::SAFE_MIN), splat(least::<X::Real>()));
         let mut end = splat(index(n - 1));
-        let mut lost = zero.less(zero);
-        let mut below = self.d(simd, n - 1).abs();
+        let mut tiny = zero.less(zero);
+        let mut below = self.d(simd, n - 1).abs() * epsilon;
         for i in (l..n - 1).rev() {
-            let (own, e) = (self.d(simd, i).abs(), self.e(simd, i).abs());
-            let bound = ((epsilon * own) * (epsilon * below)).max(floor);
-            let small = (e * e).less_or_equal(bound);
+            let (own, e) = (self.d(simd, i).abs() * epsilon, self.e(simd, i).abs());
+            let small = (e * e).less_or_equal((own * below).max(floor));
             end = Vector::choose(small, splat(index(i)), end);
-            let size = own.max(below);
-            let tiny = e.max(size).less(least);
-            if tiny.any() {
-                lost = lost.or(tiny.and((epsilon * size).less(e)));
-            }
+            tiny = tiny.or(e.max(own.max(below)).less(least));
             below = own;
         }
-        (end, lost)
+        if tiny.any() { (end, self.lost(simd, l)) } else { (end, zero.less(zero)) }
+    }
+
+    /// The lanes in which an e from row l on is not negligible and too small to be rotated.
+    #[inline(always)]
+    fn lost(&self, simd: S, l: usize) -> Mask<S, X::Real> {
+        let splat = |x| Self::splat(simd, x);
+        let (zero, epsilon) = (splat(X::Real::ZERO), splat(X::Real::EPSILON));
+        let least = splat(least::<X::Real>());
+        let mut lost = zero.less(zero);
+        for i in l..self.d.len() - 1 {
+            let (own, below) = (self.d(simd, i).abs(), self.d(simd, i + 1).abs());
+            let (size, e) = (own.max(below), self.e(simd, i).abs());
+            lost = lost.or(e.max(size).less(least).and((epsilon * size).less(e)));
+        }
+        lost
     }
 
     /// One QL step of rows l to `end` in the lanes that are `active`, with Wilkinson's shift.
