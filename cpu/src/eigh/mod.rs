@@ -5,7 +5,7 @@ pub(crate) mod divide;
 pub(crate) mod ql;
 pub(crate) mod reduction;
 pub(crate) mod root_free_ql;
-mod route;
+pub(crate) mod route;
 pub(crate) mod row_major;
 pub(crate) mod single;
 pub(crate) mod sytrd;
@@ -18,7 +18,6 @@ use lapax_core::{
 };
 use lapax_cpu_macros::per_scalar;
 
-use crate::divide::merge::SHARED_ORDER;
 use crate::lanes;
 use crate::matrix::layout::Layout;
 use crate::matrix::{hermitian, results, strips};
@@ -26,15 +25,12 @@ use crate::parallel::cost::nanoseconds;
 use crate::parallel::groups::for_each_group;
 use crate::simd::arch::Arch;
 use crate::simd::elementary;
+use crate::simd::kind::Kind;
 use crate::{Error, InOut, Scalar, Threads, Uplo, Vectors};
-use route::in_lanes;
-use single::{Scratch, decompose, products};
+use route::{Route, products, route};
+use single::{Scratch, decompose};
 
 pub use sytrd::sytrd;
-
-/// The order from which a tridiagonal matrix is divided. On one core with AVX-512, f64, eigh by QL steps and
-/// divided: n = 24 47 and 62 us, 33 106 and 92, 64 399 and 370.
-const DIVIDED: usize = 33;
 
 /// Eigenvalues of each n × n Hermitian matrix of a batch, and its eigenvectors if `job` says so.
 ///
@@ -61,7 +57,8 @@ pub fn syevd<T: Scalar<Real: Scalar>>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     index_fits_i32("n", n)?;
-    if in_lanes(job, batch, n) {
+    let route = route(Kind::of::<T>(), Layout::Columns, job, batch, n);
+    if route == Route::Lanes {
         let call = Small { uplo, n, order: Layout::Columns };
         return match job {
             Vectors::Wanted => call.decompose(batch, v, w, info, threads),
@@ -73,25 +70,18 @@ pub fn syevd<T: Scalar<Real: Scalar>>(
         ItemsMut::new("w", batch, &[n], w)?,
         ItemsMut::new("info", batch, &[], info)?,
     );
-    let products = products(job, n);
-    let arch = Arch::new();
-    let scratch = || Scratch::new(job, n);
-    if let (1, SHARED_ORDER..) = (batch, n) {
-        for_each_large(batch, operands, threads, |(v, w, info), threads| {
+    let (scratch, arch) = (|| Scratch::new(job, n), Arch::new());
+    match route {
+        Route::OrderOne | Route::Lanes | Route::Iterated | Route::Divided | Route::Band => {
+            let time = nanoseconds::<T>(products(job, n));
+            for_each(batch, operands, time, threads, scratch, |scratch, (v, w, info)| {
+                info[0] = decompose(uplo, (v, w), Layout::Columns, scratch, None, arch);
+            });
+        }
+        Route::Parallel => for_each_large(batch, operands, threads, |(v, w, info), threads| {
             info[0] = decompose(uplo, (v, w), Layout::Columns, &mut scratch(), Some(threads), arch);
-        });
-        return Ok(());
+        }),
     }
-    for_each(
-        batch,
-        operands,
-        nanoseconds::<T>(products),
-        threads,
-        scratch,
-        |scratch, (v, w, info)| {
-            info[0] = decompose(uplo, (v, w), Layout::Columns, scratch, None, arch);
-        },
-    );
     Ok(())
 }
 
@@ -136,43 +126,20 @@ pub fn eigh<T: Scalar<Real: Scalar>>(
     w: &mut [T::Real],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    if n == 1 {
-        let operands =
-            (ItemsInOut::new("v", batch, &[n, n], v)?, ItemsMut::new("w", batch, &[n], w)?);
-        for_each_part(batch, 1, operands, elementary::OF_ORDER_ONE, threads, |(v, w), _| {
-            let InOut { src, dst } = v.into_in_out();
-            for (i, (v, w)) in dst.iter_mut().zip(w.into_data()).enumerate() {
-                let (value, vector) = elementary::of_order_one(src.map_or(*v, |a| a[i]));
-                (*w, *v) = (value.re(), vector);
-            }
-        });
+    index_fits_i32("n", n)?;
+    let job = Vectors::Wanted;
+    let route = route(Kind::of::<T>(), Layout::Rows, job, batch, n);
+    if route == Route::Lanes {
+        let InOut { src, dst } = v;
+        ItemsMut::new("v", batch, &[n, n], &mut *dst)?;
+        let mut info = vec![0; batch];
+        let v = InOut { src, dst: &mut *dst };
+        Small { uplo, n, order: Layout::Rows }.decompose(batch, v, w, &mut info, threads)?;
+        results::mark_failed(&info, w, [dst]);
         return Ok(());
     }
-    index_fits_i32("n", n)?;
-    if n == 0 || !in_lanes(Vectors::Wanted, batch, n) {
-        return one_by_one(uplo, batch, n, v, w, threads);
-    }
-    let InOut { src, dst } = v;
-    ItemsMut::new("v", batch, &[n, n], &mut *dst)?;
-    let mut info = vec![0; batch];
-    let v = InOut { src, dst: &mut *dst };
-    Small { uplo, n, order: Layout::Rows }.decompose(batch, v, w, &mut info, threads)?;
-    results::mark_failed(&info, w, [dst]);
-    Ok(())
-}
-
-/// [`eigh`] of a batch that does not go through lanes.
-fn one_by_one<T: Scalar<Real: Scalar>>(
-    uplo: Uplo,
-    batch: usize,
-    n: usize,
-    v: InOut<'_, T>,
-    w: &mut [T::Real],
-    threads: &dyn Threads,
-) -> Result<(), Error> {
     let operands = (ItemsInOut::new("v", batch, &[n, n], v)?, ItemsMut::new("w", batch, &[n], w)?);
-    let arch = Arch::new();
-    let scratch = || Scratch::new(Vectors::Wanted, n);
+    let (scratch, arch) = (|| Scratch::new(job, n), Arch::new());
     let one = |v: &mut [T],
                w: &mut [T::Real],
                scratch: &mut Scratch<T>,
@@ -182,14 +149,26 @@ fn one_by_one<T: Scalar<Real: Scalar>>(
             decompose(uplo.other(), (&mut *v, &mut *w), Layout::Rows, scratch, threads, arch);
         results::mark_failed(&[info], w, [v]);
     };
-    if let (1, SHARED_ORDER..) = (batch, n) {
-        for_each_large(batch, operands, threads, |(v, w), threads| {
+    match route {
+        Route::OrderOne => {
+            for_each_part(batch, 1, operands, elementary::OF_ORDER_ONE, threads, |(v, w), _| {
+                let InOut { src, dst } = v.into_in_out();
+                for (i, (v, w)) in dst.iter_mut().zip(w.into_data()).enumerate() {
+                    let (value, vector) = elementary::of_order_one(src.map_or(*v, |a| a[i]));
+                    (*w, *v) = (value.re(), vector);
+                }
+            });
+        }
+        Route::Lanes | Route::Iterated | Route::Divided | Route::Band => {
+            let time = nanoseconds::<T>(products(job, n));
+            for_each(batch, operands, time, threads, scratch, |scratch, (v, w)| {
+                one(v, w, scratch, None);
+            });
+        }
+        Route::Parallel => for_each_large(batch, operands, threads, |(v, w), threads| {
             one(v, w, &mut scratch(), Some(threads));
-        });
-        return Ok(());
+        }),
     }
-    let time = nanoseconds::<T>(products(Vectors::Wanted, n));
-    for_each(batch, operands, time, threads, scratch, |scratch, (v, w)| one(v, w, scratch, None));
     Ok(())
 }
 
@@ -207,24 +186,29 @@ pub fn eigvalsh<T: Scalar<Real: Scalar>>(
     w: &mut [T::Real],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    if n == 1 {
-        let operands = (Items::new("a", batch, &[n, n], a)?, ItemsMut::new("w", batch, &[n], w)?);
-        for_each_part(batch, 1, operands, elementary::OF_ORDER_ONE, threads, |(a, w), _| {
-            for (w, &a) in w.into_data().iter_mut().zip(a.data()) {
-                *w = elementary::of_order_one(a).0.re();
-            }
-        });
-        return Ok(());
+    match route(Kind::of::<T>(), Layout::Rows, Vectors::None, batch, n) {
+        Route::OrderOne => {
+            let operands =
+                (Items::new("a", batch, &[n, n], a)?, ItemsMut::new("w", batch, &[n], w)?);
+            for_each_part(batch, 1, operands, elementary::OF_ORDER_ONE, threads, |(a, w), _| {
+                for (w, &a) in w.into_data().iter_mut().zip(a.data()) {
+                    *w = elementary::of_order_one(a).0.re();
+                }
+            });
+            Ok(())
+        }
+        Route::Lanes => {
+            Items::new("a", batch, &[n, n], a)?;
+            let mut info = vec![0; batch];
+            let a = InOut { src: Some(a), dst: &mut [] };
+            Small { uplo, n, order: Layout::Rows }.values(batch, a, w, &mut info, threads)?;
+            results::mark_failed::<T, 0>(&info, w, []);
+            Ok(())
+        }
+        Route::Iterated | Route::Divided | Route::Band | Route::Parallel => {
+            row_major::eigvalsh(syevd, uplo, batch, n, a, w, threads)
+        }
     }
-    if n == 0 || !in_lanes(Vectors::None, batch, n) {
-        return row_major::eigvalsh(syevd, uplo, batch, n, a, w, threads);
-    }
-    Items::new("a", batch, &[n, n], a)?;
-    let mut info = vec![0; batch];
-    let a = InOut { src: Some(a), dst: &mut [] };
-    Small { uplo, n, order: Layout::Rows }.values(batch, a, w, &mut info, threads)?;
-    results::mark_failed::<T, 0>(&info, w, []);
-    Ok(())
 }
 
 /// Some of the eigenvalues of each row-major n × n Hermitian matrix of a batch, and their eigenvectors.
@@ -249,7 +233,8 @@ pub fn eigh_subset<T: Scalar<Real: Scalar>>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let (job, arch) = (Vectors::Wanted, Arch::new());
-    if n < DIVIDED || in_lanes(job, batch, n) {
+    let route = route(Kind::of::<T>(), Layout::Columns, job, batch, n);
+    if let Route::OrderOne | Route::Lanes | Route::Iterated | Route::Band = route {
         return row_major::eigh_subset(syevd, uplo, batch, n, part, a, v, w, threads);
     }
     let operands = row_major::subset_operands(batch, n, &part, a, v, w)?;
@@ -268,16 +253,17 @@ pub fn eigh_subset<T: Scalar<Real: Scalar>>(
         let scratch = Scratch { part: part.clone(), ..Scratch::new(job, n) };
         (scratch, vec![T::ZERO; n * n], vec![T::Real::ZERO; n])
     };
-    if let (1, SHARED_ORDER..) = (batch, n) {
-        for_each_large(batch, operands, threads, |(a, v, w), threads| {
+    match route {
+        Route::OrderOne | Route::Lanes | Route::Iterated | Route::Divided | Route::Band => {
+            let time = nanoseconds::<T>(products(job, n));
+            for_each(batch, operands, time, threads, scratch, |scratch, (a, v, w)| {
+                one(scratch, a, v, w, None);
+            });
+        }
+        Route::Parallel => for_each_large(batch, operands, threads, |(a, v, w), threads| {
             one(&mut scratch(), a, v, w, Some(threads));
-        });
-        return Ok(());
+        }),
     }
-    let time = nanoseconds::<T>(products(job, n));
-    for_each(batch, operands, time, threads, scratch, |scratch, (a, v, w)| {
-        one(scratch, a, v, w, None);
-    });
     Ok(())
 }
 

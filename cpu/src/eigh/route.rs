@@ -1,8 +1,31 @@
 //! Which kernel decomposes a Hermitian matrix.
 
+use super::reduction::route as reduction;
 use crate::Vectors;
+use crate::divide::merge::SHARED_ORDER;
+use crate::matrix::layout::Layout;
 use crate::parallel::groups;
+use crate::parallel::routes::{Routine, routes, routine};
+use crate::simd::kind::Kind;
 use crate::simd::vector;
+
+routes! {
+    /// How a matrix is decomposed.
+    pub(crate) enum Route {
+        /// A number is its own eigenvalue.
+        OrderOne,
+        /// By [`lanes::eigh`](crate::lanes::eigh), in a lane of the registers.
+        Lanes,
+        /// By QL steps on its tridiagonal form, without roots where no vectors are wanted, on one thread.
+        Iterated,
+        /// By halves of its tridiagonal form, on one thread.
+        Divided,
+        /// By a [band](crate::two_stage) to its tridiagonal form, and QL steps without roots, on one thread.
+        Band,
+        /// By halves, by a band or by QL steps, as its order and what is wanted have it, on all threads.
+        Parallel,
+    }
+}
 
 /// The order up to which a batch goes through lanes with vectors, and without. Two cores with AVX-512, us a
 /// matrix in lanes and one by one, f64: with vectors n = 33 13 and 34, 48 36 and 72, 64 109 and 118, and of
@@ -13,8 +36,72 @@ const LANES_VALUES: usize = 128;
 /// The order from which on a batch has to fill half of the widest registers.
 const LARGE: usize = 33;
 
+/// The order from which a tridiagonal matrix is divided. On one core with AVX-512, f64, eigh by QL steps and
+/// divided: n = 24 47 and 62 us, 33 106 and 92, 64 399 and 370.
+pub(crate) const DIVIDED: usize = 33;
+
+/// The bytes of a matrix from which eigenvalues alone are found by a band. On two cores with AVX-512, in JAX, ms
+/// column by column and by a band: f32 n = 512 6.8 and 7.8, 768 17.6 and 19.0, 1024 41 and 40; f64 320 3.6 and 4.3,
+/// 512 11.8 and 13.4, 640 18 and 20, 768 32 and 30, 1024 84 and 64; c64 512 12.8 and 16.6; c128 384 12 and 18, 512 30
+/// and 29, 768 92 and 80.
+const BAND_BYTES: usize = 4 << 20;
+
+/// How each n × n matrix of a batch is decomposed.
+pub(crate) fn route(kind: Kind, layout: Layout, job: Vectors, batch: usize, n: usize) -> Route {
+    if n == 1 && layout == Layout::Rows {
+        Route::OrderOne
+    } else if in_lanes(job, batch, n) {
+        Route::Lanes
+    } else if batch == 1 && n >= SHARED_ORDER {
+        Route::Parallel
+    } else if by_band(kind, job, n) {
+        Route::Band
+    } else if job == Vectors::Wanted && n >= DIVIDED {
+        Route::Divided
+    } else {
+        Route::Iterated
+    }
+}
+
 /// Whether a batch goes through lanes.
-pub(crate) fn in_lanes(job: Vectors, batch: usize, n: usize) -> bool {
+fn in_lanes(job: Vectors, batch: usize, n: usize) -> bool {
     let most = if job == Vectors::None { LANES_VALUES } else { LANES_VECTORS };
     (n < LARGE || batch >= vector::MAX_LANES / 2) && groups::pay(batch, n, most)
 }
+
+/// Whether a matrix by itself becomes tridiagonal by a band.
+pub(crate) fn by_band(kind: Kind, job: Vectors, n: usize) -> bool {
+    let part = if kind.double { size_of::<f64>() } else { size_of::<f32>() };
+    let number = if kind.complex { 2 * part } else { part };
+    job == Vectors::None && n.saturating_mul(n).saturating_mul(number) >= BAND_BYTES
+}
+
+/// The products of numbers that a decomposition takes: 4/3·n³ products and sums for T, about 4·n³ for its vectors
+/// and 2·n³ for Q's part in them.
+pub(crate) fn products(job: Vectors, n: usize) -> usize {
+    let products = n.saturating_mul(n).saturating_mul(n);
+    if job == Vectors::None { products } else { products.saturating_mul(4) }
+}
+
+/// The choices of this family, by name.
+pub(crate) const ROUTINES: &[Routine] = &[
+    routine!("eigh", Route, ["n"], |kind, batch, [n]| {
+        route(kind, Layout::Rows, Vectors::Wanted, batch, n)
+    }),
+    routine!("eigvalsh", Route, ["n"], |kind, batch, [n]| {
+        route(kind, Layout::Rows, Vectors::None, batch, n)
+    }),
+    // Where nothing is divided all vectors are found, as those of columns are.
+    routine!("eigh_subset", Route, ["n"], |kind, batch, [n]| {
+        route(kind, Layout::Columns, Vectors::Wanted, batch, n)
+    }),
+    routine!("syevd", Route, ["n"], |kind, batch, [n]| {
+        route(kind, Layout::Columns, Vectors::Wanted, batch, n)
+    }),
+    routine!("syevd_values", Route, ["n"], |kind, batch, [n]| {
+        route(kind, Layout::Columns, Vectors::None, batch, n)
+    }),
+    routine!("sytrd", reduction::Route, ["n"], |kind, batch, [n]| {
+        reduction::route(kind, batch, n)
+    }),
+];

@@ -10,8 +10,10 @@ use smallvec::smallvec;
 use super::ql::{ImplicitQl, STEPS};
 use super::reduction::blocked;
 use super::reduction::blocked::tridiagonalize;
-use super::reduction::parallel::{PARALLEL_ORDER, tridiagonalize_parallel};
-use super::{DIVIDED, divide, ql, root_free_ql};
+use super::reduction::parallel::tridiagonalize_parallel;
+use super::reduction::route::PARALLEL;
+use super::route::{DIVIDED, by_band};
+use super::{divide, ql, root_free_ql};
 use crate::blas::fused::reflect_columns;
 use crate::blas::householder::BlockScratch;
 use crate::blas::rotations::{Rotation, set_identity};
@@ -24,6 +26,7 @@ use crate::matrix::triangle::triangle;
 use crate::matrix::{phase, transpose};
 use crate::qr::parallel::{multiply_strips, wide_strips};
 use crate::simd::arch::Arch;
+use crate::simd::kind::Kind;
 use crate::simd::range::{largest_part, power_near_reciprocal, power_of_block, power_to_normal};
 use crate::simd::scalar::{Short, ShortRow, zeros};
 use crate::two_stage;
@@ -37,12 +40,6 @@ const BLOCK: usize = 32;
 const SQUARE: usize = 8;
 /// The order up to which reflectors are applied one by one.
 const SMALL: usize = 32;
-
-/// 4/3·n³ products and sums for T, about 4·n³ for its vectors and 2·n³ for Q's part in them.
-pub(crate) fn products(job: Vectors, n: usize) -> usize {
-    let products = n.saturating_mul(n).saturating_mul(n);
-    if job == Vectors::None { products } else { products.saturating_mul(4) }
-}
 
 /// What decompositions of matrices of one order reuse.
 pub(crate) struct Scratch<T: Scalar<Real: Scalar>> {
@@ -99,7 +96,7 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
             part: 0..n,
             e: zeros(n.saturating_sub(1)),
             tau: zeros(n.saturating_sub(1)),
-            reduction: if job == Vectors::None && two_stage::pays_for_eigenvalues::<T>(n) {
+            reduction: if by_band(Kind::of::<T>(), job, n) {
                 Reduction::Band(two_stage::Hermitian::new(n))
             } else {
                 Reduction::Columns(blocked::Scratch::new(n))
@@ -139,7 +136,7 @@ pub(crate) fn decompose<T: Scalar<Real: Scalar>>(
     let steps = *steps;
     match (reduction, threads) {
         (Reduction::Band(scratch), _) => scratch.tridiagonalize(a, w, e, threads, arch),
-        (Reduction::Columns(scratch), Some(threads)) if n >= PARALLEL_ORDER => {
+        (Reduction::Columns(scratch), Some(threads)) if n >= PARALLEL => {
             tridiagonalize_parallel(a, w, e, tau, scratch, threads, arch);
         }
         (Reduction::Columns(scratch), _) => tridiagonalize(a, w, e, tau, scratch, arch),

@@ -4,22 +4,17 @@ use lapax_core::{ItemsInOut, ItemsMut, Real as _, Scalar as _, Serial, for_each,
 use lapax_cpu_macros::per_scalar;
 
 use super::reduction::blocked::{Scratch, tridiagonalize};
-use super::reduction::parallel::{PARALLEL_ORDER, tridiagonalize_parallel};
+use super::reduction::parallel::tridiagonalize_parallel;
+use super::reduction::route::{PARALLEL, Route, in_double, route};
 use crate::lanes::eigh;
 use crate::matrix::triangle::{triangle, triangle_ranges};
 use crate::parallel::cost::nanoseconds;
-use crate::parallel::groups;
 use crate::parallel::groups::for_each_group;
 use crate::simd::arch::Arch;
+use crate::simd::kind::Kind;
 use crate::simd::range::{largest_part, power_near_reciprocal};
-use crate::simd::scalar::{is_single, narrow, widen};
+use crate::simd::scalar::{narrow, widen};
 use crate::{Error, InOut, Scalar, Threads, Uplo};
-
-/// The order up to which a batch goes through lanes.
-const LANES_ORDER: usize = 32;
-/// The order up to which a matrix in single precision is reduced in double precision, for the reason
-/// why Schur forms are.
-pub(crate) const DOUBLE_ORDER: usize = 24;
 
 /// Reduces each n × n Hermitian matrix of a batch to tridiagonal form, A = Q·T·Qᴴ.
 ///
@@ -52,55 +47,41 @@ pub fn sytrd<T: Scalar>(
         ItemsMut::new("info", batch, &[], info)?,
     );
     let products = n.saturating_mul(n).saturating_mul(n);
-    let arch = Arch::new();
-    let double = is_single::<T>() && n <= DOUBLE_ORDER;
-    if groups::pay(batch, n, LANES_ORDER) {
-        let single = |a: &mut [T], d: &mut [T::Real], e: &mut [T::Real], tau: &mut [T]| {
-            Whole::new(uplo, n).reduce(uplo, (a, d, e, tau), &Serial, arch);
-        };
-        let kernel = eigh::sytrd::Reduce { n, uplo, single };
-        let work = nanoseconds::<T>(products);
-        if double {
-            for_each_group::<T::Double, _>(batch, operands, work, threads, &kernel);
-        } else {
-            for_each_group::<T, _>(batch, operands, work, threads, &kernel);
+    let (time, kind, arch) = (nanoseconds::<T>(products), Kind::of::<T>(), Arch::new());
+    let scratch = || Whole::new(uplo, n);
+    match route(kind, batch, n) {
+        Route::Lanes => {
+            let single = |a: &mut [T], d: &mut [T::Real], e: &mut [T::Real], tau: &mut [T]| {
+                scratch().reduce(uplo, (a, d, e, tau), &Serial, arch);
+            };
+            let kernel = eigh::sytrd::Reduce { n, uplo, single };
+            if in_double(kind, n) {
+                for_each_group::<T::Double, _>(batch, operands, time, threads, &kernel);
+            } else {
+                for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+            }
         }
-        return Ok(());
-    }
-    if double {
-        let work = nanoseconds::<T::Double>(products);
-        for_each(
-            batch,
-            operands,
-            work,
-            threads,
-            || Double::<T>::new(uplo, n),
-            |double, (a, d, e, tau, info)| {
+        Route::Double => {
+            let (time, scratch) =
+                (nanoseconds::<T::Double>(products), || Double::<T>::new(uplo, n));
+            for_each(batch, operands, time, threads, scratch, |double, (a, d, e, tau, info)| {
                 info[0] = 0;
                 double.reduce(uplo, (a, d, e, tau), arch);
-            },
-        );
-        return Ok(());
+            });
+        }
+        Route::Blocked => {
+            for_each(batch, operands, time, threads, scratch, |whole, (a, d, e, tau, info)| {
+                info[0] = 0;
+                whole.reduce(uplo, (a, d, e, tau), &Serial, arch);
+            });
+        }
+        Route::Parallel => {
+            for_each_large(batch, operands, threads, |(a, d, e, tau, info), threads| {
+                info[0] = 0;
+                scratch().reduce(uplo, (a, d, e, tau), threads, arch);
+            });
+        }
     }
-    let scratch = || Whole::new(uplo, n);
-    if n >= PARALLEL_ORDER {
-        for_each_large(batch, operands, threads, |(a, d, e, tau, info), threads| {
-            info[0] = 0;
-            scratch().reduce(uplo, (a, d, e, tau), threads, arch);
-        });
-        return Ok(());
-    }
-    for_each(
-        batch,
-        operands,
-        nanoseconds::<T>(products),
-        threads,
-        scratch,
-        |whole, (a, d, e, tau, info)| {
-            info[0] = 0;
-            whole.reduce(uplo, (a, d, e, tau), &Serial, arch);
-        },
-    );
     Ok(())
 }
 
@@ -205,7 +186,7 @@ fn reduce<T: Scalar>(
             a[range].iter_mut().for_each(|x| *x = x.scale(power));
         }
     }
-    if n >= PARALLEL_ORDER {
+    if n >= PARALLEL {
         tridiagonalize_parallel(a, d, e, tau, scratch, threads, arch);
     } else {
         tridiagonalize(a, d, e, tau, scratch, arch);

@@ -88,11 +88,6 @@ pub(crate) fn nan<T: lapax_core::Scalar>() -> T {
     T::from_parts(nan, nan)
 }
 
-/// Whether this is single precision.
-pub(crate) fn is_single<T: Scalar>() -> bool {
-    size_of::<T::Real>() < size_of::<f64>()
-}
-
 /// The same numbers in double precision.
 pub(crate) fn widen<T: lapax_core::Scalar, D>(to: &mut [D], from: &[T])
 where

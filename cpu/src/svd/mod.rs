@@ -6,7 +6,7 @@
 pub(crate) mod divide;
 pub(crate) mod qr_iteration;
 pub(crate) mod reduction;
-mod route;
+pub(crate) mod route;
 pub(crate) mod row_major;
 pub(crate) mod single;
 
@@ -18,7 +18,6 @@ use lapax_core::{
 use lapax_cpu_macros::per_scalar;
 use smallvec::smallvec;
 
-use crate::divide::merge::SHARED_ORDER;
 use crate::lanes;
 use crate::lanes::svd::bidiagonal::is_lower_bidiagonal;
 use crate::matrix::phase::{Leading, Turns};
@@ -26,11 +25,12 @@ use crate::matrix::results;
 use crate::parallel::cost::nanoseconds;
 use crate::parallel::groups::for_each_group;
 use crate::simd::arch::Arch;
+use crate::simd::kind::Kind;
 use crate::simd::range::{largest_part, power_to_normal};
 use crate::simd::scalar::ShortRow;
 use crate::{Error, InOut, Scalar, SingularVectors, Threads};
-use route::in_lanes;
-use single::{DIVIDED, Factors, Method, Scratch};
+use route::{Method, Route, products, route};
+use single::{Factors, Scratch};
 
 pub use single::Svd;
 
@@ -115,7 +115,8 @@ fn decompose_all<T: Scalar<Real: Scalar>>(
         ItemsMut::new("info", batch, &[], info)?,
     );
     let call = Call { method, leading, job, m, n, arch: Arch::new() };
-    if in_lanes::<T>(job, batch, m, n) {
+    let route = route(Kind::of::<T>(), method, job, batch, m, n);
+    if route == Route::Lanes {
         let InOut { src, dst } = a;
         let (a, left, length) = match src {
             Some(src) => (src, dst, m * n),
@@ -127,21 +128,19 @@ fn decompose_all<T: Scalar<Real: Scalar>>(
     let a = ItemsInOut::new("a", batch, &[m, n], a)?;
     let (s, u, vt, info) = results;
     let operands = (a, s, u, vt, info);
-    let products = call.products();
-    if batch == 1 && k >= SHARED_ORDER {
-        for_each_large(batch, operands, threads, |(a, s, u, vt, info), threads| {
-            info[0] = call.decompose(a, s, u, vt, Some(threads), &mut call.scratch());
-        });
-        return Ok(());
+    let scratch = || call.scratch();
+    match route {
+        Route::Lanes | Route::Iterated | Route::Divided | Route::Band => {
+            let time = nanoseconds::<T>(products(job, m, n));
+            for_each(batch, operands, time, threads, scratch, |scratch, (a, s, u, vt, info)| {
+                info[0] = call.decompose(a, s, u, vt, None, scratch);
+            });
+        }
+        Route::Parallel => for_each_large(batch, operands, threads, |item, threads| {
+            let (a, s, u, vt, info) = item;
+            info[0] = call.decompose(a, s, u, vt, Some(threads), &mut scratch());
+        }),
     }
-    for_each(
-        batch,
-        operands,
-        nanoseconds::<T>(products),
-        threads,
-        || call.scratch(),
-        |scratch, (a, s, u, vt, info)| info[0] = call.decompose(a, s, u, vt, None, scratch),
-    );
     Ok(())
 }
 
@@ -167,7 +166,7 @@ pub fn svd<T: Scalar<Real: Scalar>>(
 ) -> Result<(), Error> {
     // By columns it is Aᵀ = conj(V)·diag(s)·Uᵀ, whose U and Vᴴ are by rows Vᴴ and U.
     let k = m.min(n);
-    if k == 0 || !in_lanes::<T>(job, batch, n, m) {
+    if route(Kind::of::<T>(), Method::Divide, job, batch, n, m) != Route::Lanes {
         return row_major::svd(gesdd_of_transposes, job, batch, (m, n), a, s, u, vt, threads);
     }
     Items::new("a", batch, &[m, n], a)?;
@@ -209,7 +208,8 @@ pub fn svd_subset<T: Scalar<Real: Scalar>>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let (job, k) = (SingularVectors::Thin, m.min(n));
-    if k < DIVIDED || in_lanes::<T>(job, batch, n, m) {
+    let route = route(Kind::of::<T>(), Method::Divide, job, batch, n, m);
+    if let Route::Lanes | Route::Iterated | Route::Band = route {
         return row_major::svd_subset(
             gesdd_of_transposes,
             batch,
@@ -241,17 +241,28 @@ pub fn svd_subset<T: Scalar<Real: Scalar>>(
         let info = call.decompose(copy, values, right, left, threads, scratch);
         row_major::take_singular_part((values, left, right), info, part.clone(), s, results);
     };
-    if batch == 1 && k >= SHARED_ORDER {
-        for_each_large(batch, operands, threads, |(a, s, u, vt), threads| {
+    match route {
+        Route::Lanes | Route::Iterated | Route::Divided | Route::Band => {
+            let time = nanoseconds::<T>(products(job, m, n));
+            for_each(batch, operands, time, threads, scratch, |scratch, (a, s, u, vt)| {
+                one(scratch, a, [u, vt], s, None);
+            });
+        }
+        Route::Parallel => for_each_large(batch, operands, threads, |(a, s, u, vt), threads| {
             one(&mut scratch(), a, [u, vt], s, Some(threads));
-        });
-        return Ok(());
+        }),
     }
-    let time = nanoseconds::<T>(call.products());
-    for_each(batch, operands, time, threads, scratch, |scratch, (a, s, u, vt)| {
-        one(scratch, a, [u, vt], s, None);
-    });
     Ok(())
+}
+
+impl Method {
+    /// `info` where the matrix holds a NaN or an infinity: the number of that argument in LAPACK.
+    fn not_finite(self) -> i32 {
+        match self {
+            Method::Divide => -4,
+            Method::Qr => -5,
+        }
+    }
 }
 
 /// What a call asks for.
@@ -288,14 +299,6 @@ impl Call {
         Self { method, leading, job, m: n, n: m, arch: Arch::new() }
     }
 
-    /// What a matrix costs: 2·m·k² products for B, about 6·k³ for its vectors, and those of Q and P with
-    /// them.
-    fn products(self) -> usize {
-        let Self { job, m, n, .. } = self;
-        let products = m.saturating_mul(n).saturating_mul(m.min(n)).saturating_mul(2);
-        if job == SingularVectors::None { products } else { products.saturating_mul(5) }
-    }
-
     /// Decomposes a batch of small matrices; a copy of each goes to `left`, unless that is empty.
     fn in_lanes<T: Scalar<Real: Scalar>>(
         self,
@@ -312,7 +315,7 @@ impl Call {
             self.decompose(a, s, u, vt, None, &mut careful.scratch())
         };
         let kernel = lanes::svd::Decompose { job, m, n, leading, single };
-        let time = nanoseconds::<T>(self.products());
+        let time = nanoseconds::<T>(products(job, m, n));
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
         Ok(())
     }

@@ -14,6 +14,7 @@ use super::reduction::apply::{BLOCK, multiply_by_p, multiply_by_q};
 use super::reduction::blocked::bidiagonalize;
 use super::reduction::parallel::bidiagonalize_parallel;
 use super::reduction::{Bidiagonal, blocked, parallel};
+use super::route::{DIVIDED, Method, by_band, divided};
 use crate::blas::householder::BlockScratch;
 use crate::blas::rotations::set_identity;
 use crate::divide::blocks::{largest, scale};
@@ -26,28 +27,8 @@ use crate::qr::parallel::factor_parallel;
 use crate::qr::route::PARALLEL;
 use crate::simd::arch::Arch;
 use crate::simd::range::power_near_reciprocal;
-use crate::two_stage::SINGULAR_VALUES_ORDER;
 use crate::{Scalar, SingularVectors, Threads};
 use crate::{qr, two_stage};
-
-/// How the bidiagonal matrix is decomposed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Method {
-    /// By halves where it is large, as xGESDD.
-    Divide,
-    /// By implicit QR steps alone, as xGESVD.
-    Qr,
-}
-
-impl Method {
-    /// `info` where the matrix holds a NaN or an infinity: the number of that argument in LAPACK.
-    pub(crate) fn not_finite(self) -> i32 {
-        match self {
-            Method::Divide => -4,
-            Method::Qr => -5,
-        }
-    }
-}
 
 /// The results of a decomposition, one of each per matrix.
 #[derive(Debug)]
@@ -62,10 +43,6 @@ pub struct Svd<'a, T: Scalar> {
     /// then; or i > 0 where i elements of an intermediate bidiagonal matrix did not converge.
     pub info: &'a mut [i32],
 }
-
-/// The order from which a bidiagonal matrix is divided. On one core with AVX-512, f64, gesdd with vectors by
-/// QR steps and divided: n = 24 75 and 77 us, 33 150 and 133, 64 649 and 489, 256 21 and 10 ms.
-pub(crate) const DIVIDED: usize = 33;
 
 /// Where the factors of A = U·diag(s)·Vᴴ go.
 pub(crate) struct Factors<'a, T> {
@@ -160,13 +137,12 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
         };
         // The rows that are left for the square part.
         let rows = if triangle.is_some() { n } else { m };
-        let divide = vectors && method == Method::Divide && n >= DIVIDED;
         let zero = T::Real::ZERO;
         let square = SquareScratch {
             e: vec![zero; n.saturating_sub(1)],
             tau_q: zeros(n),
             tau_p: zeros(n.saturating_sub(1)),
-            reduction: if !vectors && n >= SINGULAR_VALUES_ORDER {
+            reduction: if by_band(job, n) {
                 Reduction::Band(two_stage::General::new(rows, n))
             } else {
                 let scratch = blocked::Scratch::new(rows, n);
@@ -180,7 +156,7 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
             },
             steps: STEPS,
             values: (!vectors).then(|| vec![0.0; scratch_of_one(n)]),
-            divide: divide.then(|| DivideScratch {
+            divide: divided(method, job, n).then(|| DivideScratch {
                 copy: [vec![zero; n], vec![zero; n]],
                 merge: merge::Scratch::new(n, STEPS),
             }),

@@ -17,14 +17,6 @@ use crate::{Scalar, Threads};
 use hermitian_bulges::Tridiagonalize;
 use triangular_bulges::Bidiagonalize;
 
-/// The bytes of a matrix from which the way by a band is taken to eigenvalues, and the order from which it is to
-/// singular values. On two cores with AVX-512, in JAX, ms column by column and by a band: eigenvalues f32 n = 512 6.8
-/// and 7.8, 768 17.6 and 19.0, 1024 41 and 40; f64 320 3.6 and 4.3, 512 11.8 and 13.4, 640 18 and 20, 768 32 and 30,
-/// 1024 84 and 64; c64 512 12.8 and 16.6; c128 384 12 and 18, 512 30 and 29, 768 92 and 80; singular values f32 256
-/// 2.5 and 2.6, 384 6.7 and 6.3, 1024 83 and 57; f64 256 3.6 and 3.8, 320 6.5 and 6.7, 384 16 and 10, 1024 215 and
-/// 91; c64 256 4.4 and 5.3; c128 256 8.2 and 10.1.
-const EIGENVALUES_BYTES: usize = 4 << 20;
-pub(crate) const SINGULAR_VALUES_ORDER: usize = 352;
 /// The order from which threads share the first stage: f64, eigenvalues by one and two, n = 384 4.6 and 4.8 ms, 512
 /// 8.8 and 9.0, 1024 50 and 41; singular values 384 7.5 and 8.0, 512 15.4 and 14.7, 1024 87 and 72.
 const SHARED_ORDER: usize = 512;
@@ -90,11 +82,6 @@ impl<T: Scalar> General<T> {
         triangular_bulges::fill(band, a, m);
         arch.dispatch(Bidiagonalize { band, d, e });
     }
-}
-
-/// Whether the way by a band is taken to the eigenvalues of matrices of order n.
-pub(crate) fn pays_for_eigenvalues<T>(n: usize) -> bool {
-    n * n * size_of::<T>() >= EIGENVALUES_BYTES
 }
 
 /// The threads that share the first stage of a matrix of order n.

@@ -3,3 +3,4 @@
 pub(crate) mod blocked;
 mod one_pass;
 pub(crate) mod parallel;
+pub(crate) mod route;

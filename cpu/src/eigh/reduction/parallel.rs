@@ -19,10 +19,6 @@ use crate::simd::arch::Arch;
 use crate::simd::chunks::TOGETHER;
 use crate::{Scalar, Threads};
 
-/// The order from which a matrix is shared. On two cores with AVX-512 that share a memory, f64, eigenvalues
-/// alone, against one: n = 256 4.0 ms and 3.4, 512 17.4 and 17.2, 1024 108 and 121, 2048 656 and 887.
-pub(crate) const PARALLEL_ORDER: usize = 512;
-
 /// As [`crate::eigh::reduction::blocked::tridiagonalize`], with the same bits on any number of threads.
 pub(crate) fn tridiagonalize_parallel<T: Scalar>(
     a: &mut [T],

@@ -27,7 +27,7 @@ fn sytrd<T: Scalar>() {
             let what = format!("{uplo:?} {n}, batch {batch}, {level:?}");
             let found = tridiagonalized::<T, T>(level, (n, uplo), &a);
             is_tridiagonal_form((n, uplo), &a, &found, &what);
-            if n <= crate::eigh::sytrd::DOUBLE_ORDER {
+            if n <= crate::eigh::reduction::route::DOUBLE {
                 let found = tridiagonalized::<T, T::Double>(level, (n, uplo), &a);
                 is_tridiagonal_form((n, uplo), &a, &found, &what);
             }
