@@ -4,7 +4,8 @@ pub use crate::parallel::routes::{Routine, Way};
 pub use crate::simd::kind::Kind;
 
 use crate::{
-    cholesky, definite, determinant, eig, hessenberg, lu, qr, schur, solve, triangular, tridiagonal,
+    cholesky, definite, determinant, eig, eigh, hessenberg, lu, qr, schur, solve, svd, triangular,
+    tridiagonal,
 };
 
 /// The choices of each family.
@@ -17,6 +18,8 @@ const FAMILIES: &[&[Routine]] = &[
     solve::route::ROUTINES,
     determinant::route::ROUTINES,
     definite::route::ROUTINES,
+    eigh::route::ROUTINES,
+    svd::route::ROUTINES,
     hessenberg::route::ROUTINES,
     schur::route::ROUTINES,
     eig::route::ROUTINES,
