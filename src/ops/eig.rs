@@ -40,10 +40,10 @@ super::ops! { eig;
     ///
     /// `wr` and `wi` are the parts of the eigenvalues; a conjugate pair is adjacent, the one with
     /// positive imaginary part first. The columns of `vr` are the right eigenvectors, A·x = w·x,
-    /// those of `vl` the left ones, uᴴ·A = w·uᴴ, of 2-norm one; the first component of n with
-    /// |v(i)|·√n ≥ 0.4869 is real and positive (LAPACK's is that of largest modulus, and not of one vector
-    /// that is real). Values, their order and vectors have the same bits alone and in any batch. What is not asked for is zero. `info = -4`: `a` has a NaN or
-    /// inf; `info = i > 0`: only the eigenvalues after the i-th were found; the other results are
+    /// those of `vl` the left ones, uᴴ·A = w·uᴴ, of 2-norm one; the component of largest modulus is real and
+    /// positive, the first where others are within 128 roundings of it (LAPACK's of a vector that is real may be
+    /// negative). Values, their order and vectors have the same bits alone and in any batch. What is not asked for is
+    /// zero. `info = -4`: `a` has a NaN or inf; `info = i > 0`: only the eigenvalues after the i-th were found; the other results are
     /// then NaN.
     geev: Geev<T: Scalar> over [f32, f64], Column {
         dims { n }

@@ -10,7 +10,7 @@ use num_complex::Complex;
 use crate::backend::{BACKENDS, Backend, call};
 use crate::kinds::{Kind, matrix, some_bad, square};
 use crate::matrix::{Matrix, ratio, transposes};
-use crate::phase::has_phase;
+use crate::phase::has_largest_real;
 use crate::ratios::{Ratios, compare};
 use crate::sample::{Sample, bits, times_power};
 use crate::sweep::{self, FEW};
@@ -106,7 +106,7 @@ fn check_gauge<T: Sample>(v: &[Wide], w: &[Wide], j: usize, case: &dyn Fn() -> S
     let epsilon = <T as Sample>::epsilon();
     let size = v.iter().map(|x| x.norm_sqr()).sum::<f64>().sqrt();
     assert!((size - 1.0).abs() <= 4.0 * (v.len() as f64) * epsilon, "{}: norm {size}", case());
-    let phase = has_phase::<T>(v.iter().copied());
+    let phase = has_largest_real::<T>(v);
     assert!(phase, "{}: vector {j} of {:?} has another phase: {v:?}", case(), w[j]);
 }
 

@@ -1,5 +1,5 @@
 //! The phases of eigenvectors, singular and Schur vectors, one rule on every route: of a unit vector x of n
-//! components the first with |x(i)|·√n ≥ 0.4869 is real and positive. So the vectors of a matrix alone, in a batch of any
+//! components the first with |x(i)|·√n ≥ 0.4869 is real and positive, of those of `eig` the largest. So the vectors of a matrix alone, in a batch of any
 //! size, on threads, by columns and by rows are the same up to rounding, and those of eig and schur to the bit.
 
 use lapax_core::{Real as _, Scalar};
@@ -39,6 +39,16 @@ pub(crate) fn has_phase<T: Sample>(x: impl ExactSizeIterator<Item = Wide>) -> bo
         }
     }
     false
+}
+
+/// Whether an eigenvector of a general matrix has its phase: its first component of largest modulus, those within some
+/// roundings of it included, is real and positive; or one is so near to that bound that rounding decides.
+pub(crate) fn has_largest_real<T: Sample>(x: &[Wide]) -> bool {
+    let epsilon = <T as Sample>::epsilon();
+    let largest = x.iter().map(|x| x.norm()).fold(0.0, f64::max);
+    let (surely, perhaps) = (largest * (1.0 - 120.0 * epsilon), largest * (1.0 - 136.0 * epsilon));
+    let first = x.iter().find(|x| x.norm() >= perhaps);
+    first.is_some_and(|x| x.im == 0.0 && x.re > 0.0 || x.norm() < surely)
 }
 
 fn wide<C: Scalar>(x: &[C]) -> Vec<Wide> {
@@ -285,8 +295,8 @@ fn eigenvectors_of_general_matrices<T: Sample>(backend: Backend) {
             [wide(&wr), wide(&wi), wide(&left), wide(&right)]
         };
         let all = decompose(count, &Serial);
-        for v in &all[2..] {
-            assert_phases::<T, Wide>(v, n, &format!("order {n}"));
+        for x in all[2..].iter().flat_map(|v| v.chunks_exact(n)) {
+            assert!(has_largest_real::<T>(x), "order {n}: {x:?}");
         }
         for &batch in sizes.iter().filter(|&&batch| goes_one_way(batch, n)) {
             let some = decompose(batch, &Spawned(3));

@@ -264,20 +264,21 @@ fn multiply<T: Scalar>(which: Which, z: &[T], x: &[T], product: &mut [T], n: usi
     }
 }
 
-/// The vectors of one diagonal block, whose parts are the columns of x, with norm one and the phase of the rule.
+/// The vectors of one diagonal block, whose parts are the columns of x, with norm one and the phase of the rule for
+/// general matrices.
 fn normalise<T: Scalar>(x: &[T], v: &mut [T::Complex], n: usize, width: usize) {
     let (re, im) = x.split_at(n);
     let (v, conjugate) = v.split_at_mut(n);
     let (size, single) = (norm(x.iter().copied()), width == 1 && !T::IS_COMPLEX);
     // What is real stays so, without a zero of either sign beside it.
-    let size = if single && phase::is_negative(re, size) { -size } else { size };
+    let size = if single && phase::is_negative(re) { -size } else { size };
     for (i, v) in v.iter_mut().enumerate() {
         let re = re[i].unscale(size);
         let im = if width == 1 { re.im() } else { im[i].re() / size };
         *v = T::Complex::from_parts(re.re(), im);
     }
     if !single {
-        phase::columns(v, n, None);
+        phase::general(v);
     }
     for (conjugate, v) in conjugate.iter_mut().zip(v) {
         *conjugate = v.conj();

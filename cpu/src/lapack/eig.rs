@@ -127,13 +127,13 @@ fn unpack<T: Routines>(packed: &[T], wi: &[T], v: &mut [T::Complex], n: usize) {
         let (re, im) = packed[j * n..].split_at(n);
         let (v, conjugate) = v[j * n..].split_at_mut(n);
         let single = !pair && !T::IS_COMPLEX;
-        let negative = single && phase::is_negative(re, T::Real::ONE);
+        let negative = single && phase::is_negative(re);
         for i in 0..n {
             let im = if pair { im[i].re() } else { re[i].im() };
             v[i] = T::Complex::from_parts(if negative { -re[i].re() } else { re[i].re() }, im);
         }
         if !single {
-            phase::columns(v, n, None);
+            phase::general(v);
         }
         if pair {
             conjugate.iter_mut().zip(v).for_each(|(conjugate, v)| *conjugate = v.conj());

@@ -6,6 +6,10 @@
 //! to the same vector leads to the same phase, unless a component before it is within rounding of the bound.
 //!
 //! Singular vectors go in pairs, A·v = s·u, and it is u that has the rule. In lanes see `lanes::phase`.
+//!
+//! Eigenvectors of general matrices have another: their component of largest modulus is real and positive, the first where
+//! others are as large but for [`TIE`] roundings. LAPACK's xGEEV makes that of complex ones real, and JAX's derivative of
+//! eigenvectors is that of vectors for which it is.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -18,6 +22,10 @@ use crate::simd::scalar::{ShortRow, zeros};
 /// structured matrices are known to give vectors, such as a half or a third, and low enough that of vectors without
 /// structure six in ten have it in their first component.
 const PART: f64 = 0.4869;
+
+/// The roundings that moduli of components may differ by and be taken for equal: those of vectors with ties in exact
+/// arithmetic, as symmetric and circulant matrices have, differ by some.
+const TIE: f64 = 128.0;
 
 /// The columns of a large matrix that a thread turns at a time.
 const TOGETHER: usize = 64;
@@ -79,10 +87,29 @@ pub(crate) fn columns<T: Scalar>(v: &mut [T], n: usize, threads: Option<&dyn Thr
     });
 }
 
-/// Whether a real vector of this norm has the other sign.
-pub(crate) fn is_negative<T: Scalar>(x: &[T], norm: T::Real) -> bool {
-    let unit = x.iter().map(|x| x.unscale(norm));
-    first(unit, least(x.len())).is_some_and(|(_, factor)| factor != T::ONE)
+/// Turns an eigenvector of a general matrix.
+pub(crate) fn general<T: Scalar>(x: &mut [T]) {
+    let least = nearly_largest(x);
+    if least > T::Real::ZERO {
+        turn(x, least);
+    }
+}
+
+/// Whether a real eigenvector of a general matrix has the other sign.
+pub(crate) fn is_negative<T: Scalar>(x: &[T]) -> bool {
+    first(x.iter().copied(), nearly_largest(x)).is_some_and(|(_, factor)| factor != T::ONE)
+}
+
+/// The least modulus that is taken for the largest one of a vector.
+fn nearly_largest<T: Scalar>(x: &[T]) -> T::Real {
+    let size = |x: &T| {
+        if T::IS_COMPLEX { x.re() * x.re() + x.im() * x.im() } else { x.abs1() }
+    };
+    // A NaN is none of them.
+    let larger = |largest: T::Real, size| if size > largest { size } else { largest };
+    let largest = x.iter().map(size).fold(T::Real::ZERO, larger);
+    let largest = if T::IS_COMPLEX { largest.sqrt() } else { largest };
+    largest * (T::Real::ONE - T::Real::from_f64(TIE) * T::Real::EPSILON)
 }
 
 /// Calls `body` for columns of n numbers, for some at a time where there are threads, with the number of the first.

@@ -20,6 +20,18 @@ fn modulus<T: Scalar>(x: T) -> f64 {
     x.re().to_f64().hypot(x.im().to_f64())
 }
 
+/// Turns eigenvectors of a general matrix, columns of `rows` numbers of which none are equally large: the largest becomes
+/// real and positive.
+pub(crate) fn turn_general<T: Scalar>(vectors: &mut [T], rows: usize) {
+    for column in vectors.chunks_exact_mut(rows) {
+        let larger = |a: T, b: &T| if modulus(*b) > modulus(a) { *b } else { a };
+        let largest = column.iter().fold(T::ZERO, larger);
+        let length = (largest.re() * largest.re() + largest.im() * largest.im()).sqrt();
+        let factor = largest.conj().unscale(length);
+        column.iter_mut().for_each(|x| *x *= factor);
+    }
+}
+
 /// Turns columns of `rows` numbers.
 pub(crate) fn turn<T: Scalar>(vectors: &mut [T], rows: usize) {
     for column in vectors.chunks_exact_mut(rows) {

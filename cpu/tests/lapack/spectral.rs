@@ -7,7 +7,7 @@ use lapax_cpu::svd::Svd;
 use lapax_cpu::{Error, Scalar, Serial, SingularVectors, Uplo, Vectors};
 use num_complex::Complex;
 
-use crate::phases::{near, turn, turn_pairs, turn_schur};
+use crate::phases::{near, turn, turn_general, turn_pairs, turn_schur};
 use crate::sample::{M, N, SPACE, answer, applies, at, int, positive, same, sample, zeros};
 
 /// One scalar's tests. Only real routines take imaginary parts, the half of `w` with index `im`; only
@@ -177,7 +177,7 @@ macro_rules! spectral {
                 same("info", &info, &[outcome]);
                 for (what, ours, packed) in [("left", left, vl), ("right", right, vr)] {
                     let mut unpacked = unpacked::<T, _>(&packed, &theirs[N..]);
-                    turn(&mut unpacked, N);
+                    turn_general(&mut unpacked, N);
                     near(what, &ours, &unpacked);
                 }
                 same("w", &w, &theirs);
