@@ -218,7 +218,7 @@ def test_command_line(capsys):
 def test_a_route_on_the_command_line(capsys):
     assert main(["route", "eigh", "f32", "40", "--batch", "1"]) == 0
     said, what = capsys.readouterr().out.splitlines()
-    assert said == "eigh, f32, n = 40, batch 1: Blocked"
+    assert said == "eigh, f32, n = 40, batch 1: Divided"
     assert what.endswith(".")
     assert main(["route", "solve", "f64", "3"]) == 0
     assert capsys.readouterr().out.startswith("solve, f64, n = 3, nrhs = 1, batch 1: Unblocked")
