@@ -155,9 +155,9 @@ def test_derivatives_of_eigenvectors(n, left, double):
             enable_eigvec_derivs=True,
         )[1]
 
-    with lapax.installed():
+    step = 1e-6
+    with lapax.installed(), jax.enable_x64(True):
         found = jax.jvp(vectors, (a,), (da,))[1]
-        step = 1e-6
         differences = (vectors(a + step * da) - vectors(a - step * da)) / (2 * step)
         np.testing.assert_allclose(found, differences, rtol=0, atol=1e-6 * np.abs(found).max())
 
