@@ -6,7 +6,7 @@ mod page;
 
 use lapax_cpu::routes::{Kind, Routine, routines};
 
-/// The orders that are looked through: above the last of them nothing changes.
+/// The largest order that is looked at: above it nothing changes.
 const ORDERS: usize = 4200;
 
 #[test]
@@ -45,9 +45,9 @@ fn every_way_is_taken() {
 fn takes(routine: &Routine, name: &str) -> bool {
     page::KINDS.iter().any(|&kind| {
         page::BATCHES.clone().any(|batch| {
-            page::shapes(routine).iter().any(|shape| {
-                (0..=ORDERS).any(|n| routine.way(kind, batch, &shape.sizes(n)).name == name)
-            })
+            page::shapes(routine)
+                .iter()
+                .any(|shape| (0..=ORDERS).any(|n| shape.way(routine, kind, batch, n).name == name))
         })
     })
 }

@@ -24,6 +24,13 @@ pub(crate) const KINDS: [Kind; 16] = {
 /// The batches that are looked through: none is told from a larger one.
 pub(crate) const BATCHES: RangeInclusive<usize> = 1..=40;
 
+/// The most sizes that a routine has.
+const MOST_SIZES: usize = 4;
+
+/// The orders up to which each is looked at; above, one in so many, and all between two that differ.
+const EACH: usize = 640;
+const STEP: usize = 20;
+
 /// How the sizes of a matrix follow from its order.
 pub(crate) struct Shape {
     pub(crate) name: String,
@@ -38,13 +45,22 @@ enum Factor {
 }
 
 impl Shape {
-    /// The sizes of order n.
-    pub(crate) fn sizes(&self, n: usize) -> Vec<usize> {
-        let size = |factor: &Factor| match *factor {
-            Factor::Times(factor) => factor * n,
-            Factor::Constant(size) => size,
-        };
-        self.factors.iter().map(size).collect()
+    /// The way of order n.
+    pub(crate) fn way(
+        &self,
+        routine: &Routine,
+        kind: Kind,
+        batch: usize,
+        n: usize,
+    ) -> &'static Way {
+        let mut sizes = [0; MOST_SIZES];
+        for (size, factor) in sizes.iter_mut().zip(&self.factors) {
+            *size = match *factor {
+                Factor::Times(factor) => factor * n,
+                Factor::Constant(size) => size,
+            };
+        }
+        routine.way(kind, batch, &sizes[..self.factors.len()])
     }
 }
 
@@ -127,7 +143,7 @@ fn rows(routine: &Routine, shape: &Shape) -> Vec<Row> {
     for kind in KINDS {
         let mut of_kind: Vec<(String, (usize, usize))> = Vec::new();
         for batch in BATCHES {
-            let ladder = ladder(|n| routine.way(kind, batch, &shape.sizes(n)));
+            let ladder = ladder(|n| shape.way(routine, kind, batch, n));
             match of_kind.last_mut() {
                 Some((last, (_, to))) if *last == ladder => *to = batch,
                 _ => of_kind.push((ladder, (batch, batch))),
@@ -203,11 +219,19 @@ fn listed(bytes: &[usize]) -> String {
 /// The ways of all orders: `to 16 Lanes, to 64 Registers, then Blocked`.
 fn ladder(way: impl Fn(usize) -> &'static Way) -> String {
     let mut rungs: Vec<(&str, usize)> = Vec::new();
-    for n in 1..=ORDERS {
+    let mut look = |n: usize| {
         let name = way(n).name;
         match rungs.last_mut() {
             Some((last, to)) if *last == name => *to = n,
             _ => rungs.push((name, n)),
+        }
+    };
+    (1..=EACH).for_each(&mut look);
+    for n in (EACH..ORDERS).step_by(STEP) {
+        if way(n).name == way(n + STEP).name {
+            look(n + STEP);
+        } else {
+            (n + 1..=n + STEP).for_each(&mut look);
         }
     }
     let rung = |&(name, to): &(&str, usize)| match to {
