@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     route = commands.add_parser("route", help="say which kernel serves a call on this processor")
     route.add_argument("routine", help="such as lu, eigh, getrf")
     route.add_argument("dtype", choices=["f32", "f64", "c64", "c128"])
-    route.add_argument("sizes", nargs="+", type=int, help="of a matrix: n, or m and n, or n and nrhs")
+    route.add_argument("sizes", nargs="+", type=int, help="n, or m and n, or n and nrhs")
     route.add_argument("--batch", type=int, default=1, help="how many matrices; 1 by default")
     paths = commands.add_parser("paths", help="print where the library and its C header are")
     paths.add_argument("--cflags", action="store_true", help="print the C compiler's flags")

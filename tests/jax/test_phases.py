@@ -131,7 +131,10 @@ def general(dtype: np.dtype, n: int) -> np.ndarray:
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 12, 17, 30, 33, 60])
 def test_general_matrices(n, dtype):
     a = general(dtype, n)
-    eig = lambda a: tuple(jnp.linalg.eig(a))
+
+    def eig(a):
+        return tuple(jnp.linalg.eig(a))
+
     assert_one_answer(eig, a, n, vectors=1, exact=True, rule=assert_largest_real)
     assert_one_answer(linalg.schur, a, n, vectors=1, exact=True)
 
