@@ -136,10 +136,13 @@ struct Row {
     ladder: String,
 }
 
+/// Batches, and the ladder that they go by.
+type Ladder = (String, String);
+
 /// The ladders of a shape, each with all calls that go by it.
 fn rows(routine: &Routine, shape: &Shape) -> Vec<Row> {
     // Batches with the same ladder for one kind, kinds with the same ladders for all batches.
-    let mut alike: Vec<(Vec<(String, String)>, Vec<Kind>)> = Vec::new();
+    let mut alike: Vec<(Vec<Ladder>, Vec<Kind>)> = Vec::new();
     for kind in KINDS {
         let mut of_kind: Vec<(String, (usize, usize))> = Vec::new();
         for batch in BATCHES {
