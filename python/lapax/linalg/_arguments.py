@@ -35,10 +35,12 @@ def operation(*arrays: str, jit: bool = True) -> Callable[[Callable[..., Any]], 
         @functools.wraps(function)
         def call(*args: Any, compute_dtype: Any = None, **kwargs: Any) -> Any:
             bound = signature.bind(*args, **kwargs)
-            given = {key: bound.arguments[key] for key in arrays if key in bound.arguments}
-            given = jax.tree.map(jnp.asarray, given, is_leaf=_is_array)
-            leaves = jax.tree.leaves(given)
-            of_arguments, computed = _dtypes(name, leaves, compute_dtype)
+            given = {
+                key: jax.tree.map(jnp.asarray, bound.arguments[key], is_leaf=_is_array)
+                for key in arrays
+                if key in bound.arguments
+            }
+            of_arguments, computed = _dtypes(name, jax.tree.leaves(given), compute_dtype)
             bound.arguments.update(jax.tree.map(lambda leaf: leaf.astype(computed), given))
             results = inner(*bound.args, **bound.kwargs)
             if computed == of_arguments:
@@ -112,18 +114,14 @@ def check_matrix(function: str, **arrays: Array) -> None:
     """Raises ValueError unless each array is a matrix or a batch of them."""
     for name, a in arrays.items():
         if a.ndim < 2:
-            raise ValueError(
-                f"{function}: {name}: expected shape [..., m, n], got {list(a.shape)}"
-            )
+            raise ValueError(f"{function}: {name}: expected shape [..., m, n], got {list(a.shape)}")
 
 
 def check_square(function: str, **arrays: Array) -> None:
     """Raises ValueError unless each array is a square matrix or a batch of them."""
     for name, a in arrays.items():
         if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-            raise ValueError(
-                f"{function}: {name}: expected shape [..., n, n], got {list(a.shape)}"
-            )
+            raise ValueError(f"{function}: {name}: expected shape [..., n, n], got {list(a.shape)}")
 
 
 def check_size(function: str, name: str, what: str, got: int, expected: int) -> None:
@@ -153,9 +151,7 @@ def same_batch(function: str, **operands: tuple[Array, int]) -> list[Array]:
             f"{name} {list(shape)}" for name, shape in zip(operands, batches, strict=True)
         )
         raise ValueError(f"{function}: batch dimensions do not broadcast: {found}") from None
-    return [
-        jnp.broadcast_to(a, (*batch, *a.shape[a.ndim - own :])) for a, own in operands.values()
-    ]
+    return [jnp.broadcast_to(a, (*batch, *a.shape[a.ndim - own :])) for a, own in operands.values()]
 
 
 def right_hand_sides(
