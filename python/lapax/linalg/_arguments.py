@@ -34,7 +34,10 @@ def operation(*arrays: str, jit: bool = True) -> Callable[[Callable[..., Any]], 
 
         @functools.wraps(function)
         def call(*args: Any, compute_dtype: Any = None, **kwargs: Any) -> Any:
-            bound = signature.bind(*args, **kwargs)
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{name}: {error}") from None
             given = {
                 key: jax.tree.map(jnp.asarray, bound.arguments[key], is_leaf=_is_array)
                 for key in arrays
