@@ -27,7 +27,7 @@ AVX512 := $(shell grep -m 1 -o -w avx512f /proc/cpuinfo 2>/dev/null)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := cuda xla-ffi/fake lapax-cpu/testing $(if $(AVX512),avx512) $(if $(REFERENCE),lapack)
 
-.PHONY: help build demo test test-rust test-python test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint format abi clean model miri fuzz memcheck test-versions test-plugins
+.PHONY: help build demo test test-rust test-python test-borders test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint format abi clean model miri fuzz memcheck test-versions test-plugins
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -126,8 +126,8 @@ test-rust: $(TESTS)/.lapax out/hosts/.plugin out/plugins/cuda13/.plugin ## the t
 
 # On two cores test_fused and test_install take 90 s with one worker, 65 s with two.
 WORKERS := -n auto --maxprocesses 4
-# The benchmark's own tests and the build of an example, two minutes of seven, are the same on any JAX.
-NEWEST_ALONE := --ignore tests/jax/test_bench.py --ignore tests/jax/test_custom_target.py
+# The benchmark's own tests, the build of an example and the kernels' sizes are the same on any JAX.
+NEWEST_ALONE := $(foreach test,bench borders custom_target,--ignore tests/jax/test_$(test).py)
 test-python: $(TESTS)/.lapax $(OLDEST)/.lapax out/hosts/.plugin ## the tests in Python; one by one: .venv-test/bin/python -m pytest tests/jax/FILE
 	@LAPAX_PJRT_PLUGIN=$$(cat out/hosts/.plugin) $(SAY) "7 minutes" "the tests on the newest JAX" \
 	    $(TEST_PY) -m pytest $(WORKERS) tests/jax
@@ -136,7 +136,11 @@ test-python: $(TESTS)/.lapax $(OLDEST)/.lapax out/hosts/.plugin ## the tests in 
 # Besides: the accuracy of every family on every backend, with all kinds, conditions, shapes and
 # batches, beside reference LAPACK's where it is installed.
 test-full: export LAPAX_SIMD = all
-test-full: test test-emulator test-mutants test-deviceless accuracy-reference test-versions test-plugins
+test-full: test test-borders test-emulator test-mutants test-deviceless accuracy-reference test-versions test-plugins
+
+# Every border between kernels for every scalar.
+test-borders: $(TESTS)/.lapax
+	LAPAX_BORDERS=full $(TEST_PY) -m pytest $(WORKERS) -rP tests/jax/test_borders.py
 
 # The kernels on the emulator under AddressSanitizer and ThreadSanitizer, and whether these see all branches.
 test-emulator: $(VENV)/.python

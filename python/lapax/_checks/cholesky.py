@@ -47,18 +47,24 @@ def _potrf_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> A
     return unless(untouched & (info == 0), scaled(error, norm(whole), a.shape[-1], a))
 
 
-# cholesky: A = L·Lᴴ from the lower triangle, zero above the diagonal.
+# cholesky: A = L·Lᴴ from the lower triangle, or of the mean of A and its adjoint; zero above the
+# diagonal.
 
 
 def _cholesky_inputs(
-    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, _: Attrs
+    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, attrs: Attrs
 ) -> tuple[Array, ...]:
-    return _potrf_inputs(rng, dtype, size, {"uplo": ord("L")})
+    if not attrs["symmetrize"]:
+        return _potrf_inputs(rng, dtype, size, {"uplo": ord("L")})
+    apart = normal(rng, dtype, (*size.batch, size.n, size.n)) / max(size.n, 1)
+    return ((definite(rng, dtype, size) + apart - adjoint(apart)).astype(dtype),)
 
 
-def _cholesky_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+def _cholesky_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
     (a,), (factor,) = args, rets
     named = triangle(a, lower=True)
+    if attrs["symmetrize"]:
+        args = (keep(((a + adjoint(a)) / 2).astype(a.dtype), named),)
     zeros = np.all(named | (factor == 0), axis=(-2, -1))
     info = np.zeros(zeros.shape, np.int32)
     passed = [np.where(named, factor, np.nan), info]
