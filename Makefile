@@ -136,6 +136,7 @@ test-python: $(TESTS)/.lapax $(OLDEST)/.lapax out/hosts/.plugin ## the tests in 
 # Besides: the accuracy of every family on every backend, with all kinds, conditions, shapes and
 # batches, beside reference LAPACK's where it is installed.
 test-full: export LAPAX_SIMD = all
+test-full: export CARGO_PROFILE_DEV_DEBUG_ASSERTIONS = true
 test-full: test test-borders test-emulator test-mutants test-deviceless accuracy-reference test-versions test-plugins
 
 # Every border between kernels for every scalar.
