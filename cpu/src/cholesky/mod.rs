@@ -68,7 +68,12 @@ pub fn potrf<T: Scalar>(
             let kernel = lanes::cholesky::Factor { n, order };
             for_each_group::<T, _>(batch, operands, time, threads, &kernel);
         }
-        Route::Unblocked | Route::Registers | Route::Blocked => {
+        Route::Registers => {
+            let order = if uplo == Uplo::Lower { Layout::Columns } else { Layout::Rows };
+            let kernel = registers::cholesky::FactorTriangle { n, order };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        Route::Unblocked | Route::Blocked => {
             let (scratch, arch) = (|| Scratch::new(n), Arch::new());
             for_each(batch, operands, time, threads, scratch, |scratch, (a, info)| {
                 info[0] = lapack_info(factor(lower(a), scratch, arch));

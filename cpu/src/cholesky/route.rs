@@ -62,7 +62,7 @@ pub(crate) fn route(kind: Kind, layout: Layout, batch: usize, n: usize) -> Route
         Route::Lanes
     } else if rows && batch < BATCH && n <= unblocked(kind) {
         Route::Unblocked
-    } else if rows && registers::cholesky::serve(kind, n) {
+    } else if registers::cholesky::serve(kind, n) {
         Route::Registers
     } else if n >= PARALLEL {
         Route::Parallel

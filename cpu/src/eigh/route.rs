@@ -52,7 +52,7 @@ pub(crate) fn route(kind: Kind, layout: Layout, job: Vectors, batch: usize, n: u
         Route::OrderOne
     } else if in_lanes(job, batch, n) {
         Route::Lanes
-    } else if batch == 1 && n >= SHARED_ORDER {
+    } else if n >= SHARED_ORDER {
         Route::Parallel
     } else if by_band(kind, job, n) {
         Route::Band

@@ -3,7 +3,7 @@
 //! A register holds neighbours in a column. A few columns at once take all that the columns before them ask for,
 //! two registers of each at a time.
 
-use lapax_core::{InOut, ItemsInOut, Scalar as _};
+use lapax_core::{InOut, ItemsInOut, ItemsMut, Scalar as _};
 use lapax_cpu_macros::apart;
 use pulp::Simd;
 
@@ -73,21 +73,66 @@ impl<T: Scalar> Kernel<T, (ItemsInOut<'_, T>,)> for Factor {
         let InOut { src, dst } = l.into_in_out();
         for (i, l) in dst.chunks_exact_mut(n * n).enumerate() {
             let a = src.map(|src| &src[i * n * n..(i + 1) * n * n]);
-            let factored = factor::<S, T>(simd, (n, mean), scratch, a, l);
-            triangle::only_lower(l, n, 0, factored);
+            let factored = factor::<S, T>(simd, (n, mean), Layout::Rows, scratch, a, l);
+            triangle::only_lower(l, n, 0, factored.is_ok());
         }
     }
 }
 
-/// The lower triangle of `l` becomes L; whether there is one.
+/// Factors the lower triangles of matrices in an order, and leaves the others: `info` is LAPACK's, and
+/// a matrix that has no factor stays as it is.
+pub(crate) struct FactorTriangle {
+    pub(crate) n: usize,
+    pub(crate) order: Layout,
+}
+
+impl<T: Scalar> Kernel<T, (ItemsInOut<'_, T>, ItemsMut<'_, i32>)> for FactorTriangle {
+    /// Besides, all that is written of one matrix.
+    type Scratch = (Scratch<T::Real>, Vec<T>);
+
+    fn scratch(&self, lanes: usize) -> Self::Scratch {
+        let Self { n, .. } = *self;
+        let factor = Factor { mean: false, n };
+        (Kernel::<T, (ItemsInOut<'_, T>,)>::scratch(&factor, lanes), vec![T::ZERO; n * n])
+    }
+
+    #[inline(always)]
+    fn run<S: Simd>(
+        &self,
+        simd: S,
+        (scratch, l): &mut Self::Scratch,
+        (a, info): (ItemsInOut<'_, T>, ItemsMut<'_, i32>),
+        _: usize,
+    ) {
+        let Self { n, order } = *self;
+        let InOut { src, dst } = a.into_in_out();
+        if let Some(src) = src {
+            dst.copy_from_slice(src);
+        }
+        for (a, info) in dst.chunks_exact_mut(n * n).zip(info.into_data()) {
+            let factored = factor::<S, T>(simd, (n, false), order, scratch, Some(a), l);
+            // Orders are at most n, which is an i32.
+            *info = factored.err().map_or(0, |j| i32::try_from(j + 1).unwrap_or(i32::MAX));
+            if factored.is_ok() {
+                for (i, (a, l)) in a.chunks_exact_mut(n).zip(l.chunks_exact(n)).enumerate() {
+                    let triangle = if order == Layout::Rows { 0..i + 1 } else { i..n };
+                    a[triangle.clone()].copy_from_slice(&l[triangle]);
+                }
+            }
+        }
+    }
+}
+
+/// The lower triangle of `l` becomes L; `Err(j)` where row j has no positive pivot, and then nothing is written.
 #[apart]
 fn factor<S: Simd, T: Scalar>(
     simd: S,
     (n, mean): (usize, bool),
+    order: Layout,
     scratch: &mut Scratch<T::Real>,
     a: Option<&[T]>,
     l: &mut [T],
-) -> bool {
+) -> Result<(), usize> {
     let lanes = T::Real::lanes::<S>();
     let high = n.div_ceil(lanes).next_multiple_of(REGISTERS);
     let mut work = Work::<S, T> {
@@ -97,9 +142,10 @@ fn factor<S: Simd, T: Scalar>(
         lane_numbers: LaneNumbers::new(),
     };
     // The rows of the transposed matrix.
+    let order = if order == Layout::Rows { Layout::Columns } else { Layout::Rows };
     let sides = Sides { wide: high, ..Sides::new(n, n, lanes) };
     let mut next = Ahead::behind(a.unwrap_or(l), n * n, n / TOGETHER);
-    sides.read::<S, T>(simd, a.unwrap_or(l), Layout::Columns, work.columns);
+    sides.read::<S, T>(simd, a.unwrap_or(l), order, work.columns);
     if mean {
         work.mean_with_adjoint(a.unwrap_or(l), n);
     }
@@ -107,13 +153,13 @@ fn factor<S: Simd, T: Scalar>(
         work.subtract(first);
         for j in first..(first + TOGETHER).min(n) {
             if !work.finish(first, j) {
-                return false;
+                return Err(j);
             }
         }
         next.next();
     }
-    sides.write::<S, T>(simd, work.columns, Layout::Columns, &scratch.in_order, l);
-    true
+    sides.write::<S, T>(simd, work.columns, order, &scratch.in_order, l);
+    Ok(())
 }
 
 /// A matrix in work.

@@ -73,7 +73,7 @@ pub(crate) fn route(
     let k = m.min(n);
     if in_lanes(kind, job, batch, m, n) {
         Route::Lanes
-    } else if batch == 1 && k >= SHARED_ORDER {
+    } else if k >= SHARED_ORDER {
         Route::Parallel
     } else if by_band(job, k) {
         Route::Band
