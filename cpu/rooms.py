@@ -29,6 +29,7 @@ ROOMS = [
     "solve",
     "determinant",
     "definite",
+    "ldl",
     "hessenberg",
     "divide",
     "two_stage",

@@ -35,6 +35,7 @@ pub mod hessenberg;
 mod lanes;
 #[cfg(feature = "lapack")]
 pub mod lapack;
+pub mod ldl;
 pub mod lu;
 mod matrix;
 mod parallel;

@@ -204,6 +204,7 @@ pub(crate) use cuda;
 families![
     lu,
     cholesky,
+    ldl,
     triangular,
     tridiagonal,
     eig,

@@ -16,6 +16,7 @@ mod eigh;
 mod forward;
 mod hessenberg;
 mod kinds;
+mod ldl;
 mod lu;
 mod many;
 mod matrix;

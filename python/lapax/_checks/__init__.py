@@ -7,6 +7,7 @@ from lapax._checks import (
     eig,
     eigh,
     hessenberg,
+    ldl,
     lu,
     qr,
     schur,
@@ -20,6 +21,7 @@ from lapax._checks.equations import Check
 CHECKS: dict[str, Check] = (
     lu.CHECKS
     | cholesky.CHECKS
+    | ldl.CHECKS
     | triangular.CHECKS
     | tridiagonal.CHECKS
     | qr.CHECKS

@@ -8,3 +8,9 @@ without it the function works outside of jit. What cannot be computed is NaN in 
 Functions that are compositions of JAX's run on lapax under `lapax.install()`, and on what JAX has
 without; those with targets of their own always run on lapax.
 """
+
+from __future__ import annotations
+
+from lapax.linalg._indefinite import ldl, solve
+
+__all__ = ["ldl", "solve"]

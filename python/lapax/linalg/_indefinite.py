@@ -1,0 +1,257 @@
+"""Symmetric and Hermitian matrices that need not be definite, and systems of known structure.
+
+Pᵀ·A·P = L·D·Lᴴ with blocks of order 1 and 2 in D, by rook pivoting: Ashcraft, Grimes & Lewis,
+"Accurate symmetric indefinite linear equation solvers" (SIAM J. Matrix Anal. Appl. 20, 1998).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lapax._call import ffi_call
+from lapax.linalg._arguments import (
+    Array,
+    adjoint,
+    check_choice,
+    check_square,
+    operation,
+    right_hand_sides,
+    same_batch,
+)
+
+__all__ = ["ldl", "solve"]
+
+
+@operation("A")
+def ldl(
+    A: Any,
+    lower: bool = True,
+    hermitian: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> tuple[Array, Array, Array]:
+    """Factors of a symmetric or Hermitian matrix that need not be definite: A = L·D·Lᴴ.
+
+    Args:
+        A: [..., n, n], of which one triangle is read.
+        lower: whether that is the lower one, and L is lower triangular up to its rows' order;
+            else both are upper.
+        hermitian: whether A = Aᴴ is meant, else A = Aᵀ; the same for real matrices.
+        overwrite_a, check_finite: taken and ignored.
+
+    Returns:
+        `lu` [..., n, n], which is triangular with ones on its diagonal as `lu[perm]`; `d`
+        [..., n, n], block-diagonal with blocks of order 1 and 2; `perm` [..., n], int32. A
+        singular matrix has blocks of d that are singular. Where A is not finite, neither are they.
+
+    Raises ValueError where A is not square.
+
+    The inertia of A is that of d. Derivative: with M = L⁻¹·dA·L⁻ᴴ in the order of `perm`, which
+    stays, dD is the part of M in the blocks of D, and dL = L·X where X·D is the part of M below
+    them; not finite where D is singular.
+    """
+    del overwrite_a, check_finite
+    check_square("ldl", A=A)
+    n = A.shape[-1]
+    # The upper triangle, read from its end, is the lower one of the matrix read from its end.
+    a = A if lower else jnp.flip(A, (-1, -2))
+    outer, d, permutation = _ldl(a, hermitian)
+    placed = jnp.take_along_axis(outer, jnp.argsort(permutation)[..., None], axis=-2)
+    if lower:
+        return placed, d, permutation
+    last = jnp.asarray(n - 1, permutation.dtype)
+    return jnp.flip(placed, (-1, -2)), jnp.flip(d, (-1, -2)), last - jnp.flip(permutation, -1)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
+    """L, lower triangular, D and the permutation."""
+    factors, e, permutation = ffi_call("ldl", a, uplo="L", hermitian=hermitian)
+    eye = jnp.eye(a.shape[-1], dtype=a.dtype)
+    below = jnp.eye(a.shape[-1], k=-1, dtype=a.dtype) * e[..., None, :]
+    d = eye * factors + below + _across(below, hermitian)
+    return jnp.tril(factors, -1) + eye, d, permutation
+
+
+@_ldl.defjvp
+def _ldl_jvp(hermitian: bool, primals: Any, tangents: Any) -> Any:
+    (a,), (a_dot,) = primals, tangents
+    lower, d, permutation = _ldl(a, hermitian)
+    strict = jnp.tril(a_dot, -1)
+    a_dot = strict + _across(strict, hermitian) + _diagonal(a_dot, hermitian)
+    rows = permutation[..., None]
+    moved = jnp.take_along_axis(a_dot, rows, axis=-2)
+    moved = jnp.take_along_axis(moved, permutation[..., None, :], axis=-1)
+    left = _unit_solve(lower, moved)
+    m = _across(_unit_solve(lower, _across(left, hermitian)), hermitian)
+    # Where rows i and j of D share a block.
+    block = (jnp.eye(a.shape[-1], dtype=bool)) | (d != 0)
+    x = jnp.where(block, 0, jnp.tril(m, -1)) @ _inverse(d)
+    where = np.zeros(permutation.shape, jax.dtypes.float0)
+    return (lower, d, permutation), (lower @ x, jnp.where(block, m, 0), where)
+
+
+def _unit_solve(lower: Array, b: Array) -> Array:
+    return jax.lax.linalg.triangular_solve(lower, b, left_side=True, lower=True, unit_diagonal=True)
+
+
+def _inverse(d: Array) -> Array:
+    """The inverse of D, block by block."""
+    n = d.shape[-1]
+    diagonal = jnp.diagonal(d, axis1=-2, axis2=-1)
+    if n == 1:
+        return (1 / diagonal)[..., None]
+    below = jnp.diagonal(d, -1, axis1=-2, axis2=-1)
+    above = jnp.diagonal(d, 1, axis1=-2, axis2=-1)
+    zero = jnp.zeros_like(diagonal[..., :1])
+    pair = below != 0
+    first = jnp.concatenate([pair, zero != 0], -1)
+    second = jnp.concatenate([zero != 0, pair], -1)
+    determinant = diagonal[..., :-1] * diagonal[..., 1:] - below * above
+    of_pair = jnp.where(pair, determinant, 1)
+    # A pair's inverse has the elements of its diagonal in the other order.
+    other = jnp.where(
+        first,
+        jnp.concatenate([diagonal[..., 1:] / of_pair, zero], -1),
+        jnp.concatenate([zero, diagonal[..., :-1] / of_pair], -1),
+    )
+    own = 1 / jnp.where(first | second, 1, diagonal)
+    inverse = jnp.where(first | second, other, own)[..., None] * jnp.eye(n, dtype=d.dtype)
+    pad = [(0, 0)] * (d.ndim - 2)
+    for k, side in ((-1, below), (1, above)):
+        row = jnp.where(pair, -side / of_pair, 0)
+        part = row[..., None] * jnp.eye(n - 1, dtype=d.dtype)
+        inverse += jnp.pad(part, [*pad, *([(1, 0), (0, 1)] if k < 0 else [(0, 1), (1, 0)])])
+    return inverse
+
+
+def _across(a: Array, hermitian: bool) -> Array:
+    return adjoint(a) if hermitian else jnp.swapaxes(a, -1, -2)
+
+
+def _diagonal(a: Array, hermitian: bool) -> Array:
+    a = a.real.astype(a.dtype) if hermitian else a
+    return a * jnp.eye(a.shape[-1], dtype=a.dtype)
+
+
+_STRUCTURES = {
+    None: "general",
+    "gen": "general",
+    "general": "general",
+    "banded": "general",
+    "diagonal": "diagonal",
+    "tridiagonal": "tridiagonal",
+    "upper triangular": "upper triangular",
+    "lower triangular": "lower triangular",
+    "sym": "symmetric",
+    "symmetric": "symmetric",
+    "her": "hermitian",
+    "hermitian": "hermitian",
+    "pos": "positive definite",
+    "positive definite": "positive definite",
+}
+"""The names that a structure has, and the one that is used here."""
+
+
+@operation("a", "b")
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    assume_a: str | None = None,
+    transposed: bool = False,
+) -> Array:
+    """The solution of A·x = b, by a factorisation for the structure that A is known to have.
+
+    Args:
+        a: [..., n, n].
+        b: [n], one right-hand side for all systems, or [..., n, k].
+        lower: whether of a symmetric, Hermitian or positive definite matrix the lower triangle is
+            read; else the upper one.
+        overwrite_a, overwrite_b, check_finite: taken and ignored.
+        assume_a: None or "general" (LU); "diagonal", "tridiagonal", "upper triangular", "lower
+            triangular", of which nothing else is read; "symmetric" or "sym" (A = Aᵀ) and
+            "hermitian" or "her" (L·D·Lᴴ by rook pivoting); "positive definite" or "pos"
+            (Cholesky). "banded" is solved as a general one; see `solve_banded`.
+        transposed: whether Aᵀ·x = b is meant.
+
+    Returns:
+        x, in the form of b with the batch of a: not finite where A is singular, NaN where one that
+        is to be positive definite is not.
+
+    Raises ValueError for a structure that has no name here, and shapes that do not fit.
+
+    Derivative: dx = A⁻¹·(db − dA·x), from the same factors, where dA is read as A is.
+    """
+    del overwrite_a, overwrite_b, check_finite
+    check_square("solve", a=a)
+    check_choice("solve", "assume_a", assume_a, tuple(_STRUCTURES))
+    structure = _STRUCTURES[assume_a]
+    b, as_given = right_hand_sides("solve", b, a.shape[-1], vector=b.ndim == 1)
+    a, b = same_batch("solve", a=(a, 2), b=(b, 2))
+    if structure in ("symmetric", "hermitian", "positive definite"):
+        strict = jnp.tril(a, -1) if lower else jnp.triu(a, 1)
+        hermitian = structure != "symmetric"
+        whole = strict + _across(strict, hermitian) + _diagonal(a, hermitian)
+        if structure == "positive definite":
+            if transposed:
+                whole = jnp.swapaxes(whole, -1, -2)
+            return as_given(_solve_definite(whole, b))
+        return as_given(_solve_indefinite(whole, b, hermitian, transposed))
+    if transposed:
+        a = jnp.swapaxes(a, -1, -2)
+    if structure == "diagonal":
+        return as_given(b / jnp.diagonal(a, axis1=-2, axis2=-1)[..., None])
+    if structure == "tridiagonal":
+        return as_given(_solve_tridiagonal(a, b))
+    if structure.endswith("triangular"):
+        below = (structure == "lower triangular") != transposed
+        return as_given(jax.lax.linalg.triangular_solve(a, b, left_side=True, lower=below))
+    return as_given(jnp.linalg.solve(a, b))
+
+
+def _solve_definite(a: Array, b: Array) -> Array:
+    factor = jax.lax.linalg.cholesky(jax.lax.stop_gradient(a), symmetrize_input=False)
+
+    def by_factor(_: Any, b: Array) -> Array:
+        half = jax.lax.linalg.triangular_solve(factor, b, left_side=True, lower=True)
+        return jax.lax.linalg.triangular_solve(
+            factor, half, left_side=True, lower=True, transpose_a=True, conjugate_a=True
+        )
+
+    def by_transposed(matvec: Any, b: Array) -> Array:
+        return jnp.conj(by_factor(matvec, jnp.conj(b)))
+
+    return jax.lax.custom_linear_solve(lambda x: a @ x, b, by_factor, by_transposed)
+
+
+def _solve_indefinite(a: Array, b: Array, hermitian: bool, transposed: bool) -> Array:
+    fixed = jax.lax.stop_gradient(a)
+    factors, e, permutation = ffi_call("ldl", fixed, uplo="L", hermitian=hermitian)
+
+    def by_factors(_: Any, b: Array) -> Array:
+        return ffi_call("ldl_solve", factors, e, permutation, b, hermitian=hermitian)
+
+    def by_transposed(matvec: Any, b: Array) -> Array:
+        return jnp.conj(by_factors(matvec, jnp.conj(b))) if hermitian else by_factors(matvec, b)
+
+    if transposed:
+        by_factors, by_transposed = by_transposed, by_factors
+        a = jnp.swapaxes(a, -1, -2)
+    return jax.lax.custom_linear_solve(lambda x: a @ x, b, by_factors, by_transposed)
+
+
+def _solve_tridiagonal(a: Array, b: Array) -> Array:
+    pad = [(0, 0)] * (a.ndim - 2)
+    dl = jnp.pad(jnp.diagonal(a, -1, axis1=-2, axis2=-1), [*pad, (1, 0)])
+    du = jnp.pad(jnp.diagonal(a, 1, axis1=-2, axis2=-1), [*pad, (0, 1)])
+    d = jnp.diagonal(a, axis1=-2, axis2=-1)
+    return jax.lax.linalg.tridiagonal_solve(dl, d, du, b)
