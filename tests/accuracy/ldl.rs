@@ -116,11 +116,11 @@ fn one_residual<T: Sample>(form: (Symmetry, Uplo), kind: Kind, n: usize) {
     let largest = of.factors.iter().enumerate().filter(|(k, _)| k % n < k / n);
     let largest = largest.map(|(_, x)| x.abs1().to_f64()).fold(0.0, f64::max);
     assert!(largest < 4.0, "{what}: L has {largest}");
-    let (l, d) = widened(symmetry, n, &of, exponent);
+    let (l, d) = widened(symmetry, n, &of, -exponent);
     let across = if symmetry == Symmetry::Hermitian { l.adjoint() } else { l.transposed() };
-    let a = Matrix::<T::Wide>::widened(n, &full, exponent);
+    let a = Matrix::<T::Wide>::widened(n, &full, -exponent);
     let error = l.times(&d).times(&across).minus(&a).norm();
-    let ratio = ratio::<T>(error, n, a.norm(), exponent);
+    let ratio = ratio::<T>(error, n, a.norm(), -exponent);
     assert!(ratio < LIMIT, "{what}: {ratio}");
     assert!((0..n).all(|i| symmetry == Symmetry::Symmetric || d.at(i, i).im() == 0.0), "{what}");
 }

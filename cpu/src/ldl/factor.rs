@@ -285,11 +285,12 @@ impl<T: Scalar> Panel<'_, T> {
         // [l1 l2]·D = [w1 w2], scaled by the element beside the diagonal, the largest one.
         let (p, q) = (d22.divide(below), d11.divide(above));
         let t = T::ONE.divide(symmetry.diagonal(p * q) - T::ONE);
-        let (to_first, to_second) = (t.divide(above), t.divide(below));
         for i in k + 2..n {
-            l1[i] = (p * w1[i] - w2[i]) * to_first;
-            l2[i] = (q * w2[i] - w1[i]) * to_second;
+            l1[i] = (p * w1[i] - w2[i]) * t;
+            l2[i] = (q * w2[i] - w1[i]) * t;
         }
+        Divisor::new(above).divide(&mut l1[k + 2..]);
+        Divisor::new(below).divide(&mut l2[k + 2..]);
     }
 }
 
