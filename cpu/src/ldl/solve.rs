@@ -1,7 +1,6 @@
 //! X of A·X = B by L and D of one matrix.
 
 use faer::{Conj, MatMut, MatRef};
-use lapax_core::Scalar as _;
 
 use super::Symmetry;
 use crate::blas::{trsm, trsm_packed, trsv};

@@ -72,10 +72,10 @@ def ldl(
 def _ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
     """L, lower triangular, D and the permutation."""
     factors, e, permutation = ffi_call("ldl", a, uplo="L", hermitian=hermitian)
-    eye = jnp.eye(a.shape[-1], dtype=a.dtype)
-    below = jnp.eye(a.shape[-1], k=-1, dtype=a.dtype) * e[..., None, :]
-    d = eye * factors + below + _across(below, hermitian)
-    return jnp.tril(factors, -1) + eye, d, permutation
+    n = a.shape[-1]
+    below = jnp.where(jnp.eye(n, k=-1, dtype=bool), e[..., None, :], 0)
+    d = jnp.where(jnp.eye(n, dtype=bool), factors, below + _across(below, hermitian))
+    return jnp.tril(factors, -1) + jnp.eye(n, dtype=a.dtype), d, permutation
 
 
 @_ldl.defjvp
@@ -136,7 +136,7 @@ def _across(a: Array, hermitian: bool) -> Array:
 
 def _diagonal(a: Array, hermitian: bool) -> Array:
     a = a.real.astype(a.dtype) if hermitian else a
-    return a * jnp.eye(a.shape[-1], dtype=a.dtype)
+    return jnp.where(jnp.eye(a.shape[-1], dtype=bool), a, 0)
 
 
 _STRUCTURES = {
@@ -243,10 +243,10 @@ def _solve_indefinite(a: Array, b: Array, hermitian: bool, transposed: bool) -> 
     def by_transposed(matvec: Any, b: Array) -> Array:
         return jnp.conj(by_factors(matvec, jnp.conj(b))) if hermitian else by_factors(matvec, b)
 
+    solves = by_factors, by_transposed
     if transposed:
-        by_factors, by_transposed = by_transposed, by_factors
-        a = jnp.swapaxes(a, -1, -2)
-    return jax.lax.custom_linear_solve(lambda x: a @ x, b, by_factors, by_transposed)
+        a, solves = jnp.swapaxes(a, -1, -2), solves[::-1]
+    return jax.lax.custom_linear_solve(lambda x: a @ x, b, *solves)
 
 
 def _solve_tridiagonal(a: Array, b: Array) -> Array:
