@@ -1,0 +1,130 @@
+"""pytest plugin: SciPy's own tests of scipy.linalg, answered by another module (`-p scipy_plugin`).
+
+SCIPY_ANSWERS names the modules that answer, the first that has a function: lapax.linalg, under
+`lapax.install()`, by default; `jax.scipy.linalg,jax.numpy.linalg` for stock JAX. Public functions
+of scipy.linalg are replaced before the test files import them; one that no module has raises
+NotImplementedError. Arrays go in as JAX arrays, in the four scalars alone (integers and long
+doubles as f64, halves as f32), and come back as NumPy's. Functions of JAX cannot raise on values:
+a result that is not finite, of arguments that are, is SciPy's LinAlgError.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+import scipy.linalg
+from scipy._lib._array_api import xp_capabilities_table
+from scipy.linalg import _decomp_update
+
+jax.config.update("jax_enable_x64", True)
+import jax.numpy as jnp  # noqa: E402  In double precision from its first array on.
+
+NAMES = os.environ.get("SCIPY_ANSWERS", "lapax.linalg").split(",")
+ANSWERING = [importlib.import_module(name) for name in NAMES]
+if NAMES == ["lapax.linalg"]:
+    importlib.import_module("lapax").install()
+
+IDLE = {
+    *("overwrite_a", "overwrite_b", "overwrite_ab", "overwrite_c", "overwrite_a_band"),
+    *("overwrite_qr", "overwrite_qru", "overwrite_qruv"),
+    *("check_finite", "lapack_driver", "lwork", "workers"),
+}
+"""Arguments that say how SciPy computes, dropped where a function does not take them."""
+KEPT = {
+    *("LinAlgError", "LinAlgWarning", "test"),
+    *("get_blas_funcs", "get_lapack_funcs", "find_best_blas_type"),
+}
+NARROW = {"e": np.float32, "g": np.float64, "G": np.complex128}
+
+
+def into_jax(value: Any) -> Any:
+    """An argument as the functions take it."""
+    if isinstance(value, list) and value and not callable(value[0]):
+        value = np.asarray(value)
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "biu":
+            value = value.astype(np.float64)
+        if value.dtype.kind not in "fc":
+            raise TypeError(f"array of {value.dtype}")
+        return jnp.asarray(np.array(value, NARROW.get(value.dtype.char, value.dtype)))
+    return tuple(map(into_jax, value)) if isinstance(value, tuple) else value
+
+
+def into_numpy(value: Any) -> Any:
+    """A result as SciPy gives it."""
+    if isinstance(value, jax.Array):
+        return np.array(value)[()] if value.ndim == 0 else np.array(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(into_numpy, value))
+    return type(value)(map(into_numpy, value)) if isinstance(value, (tuple, list)) else value
+
+
+def is_finite(values: Iterable[Any]) -> bool:
+    """Whether all numbers in them are."""
+    arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(values)]
+    return all(np.isfinite(a).all() for a in arrays if a.dtype.kind in "fc")
+
+
+def passed_on(
+    stock: Callable[..., Any], ours: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """SciPy's required arguments by place, and by name its options that were given."""
+    try:
+        signature = inspect.signature(stock)
+    except ValueError:  # It is compiled, and has none.
+        named = {name: into_jax(value) for name, value in kwargs.items() if name not in IDLE}
+        return [into_jax(value) for value in args], named
+    try:
+        takes = inspect.signature(ours).parameters
+    except ValueError:
+        takes = {}
+    first: list[Any] = []
+    named = {}
+    for name, value in signature.bind(*args, **kwargs).arguments.items():
+        parameter = signature.parameters[name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            first += map(into_jax, value)
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            named |= {key: into_jax(one) for key, one in value.items()}
+        elif parameter.default is parameter.empty:
+            first.append(into_jax(value))
+        elif name not in IDLE or name in takes:
+            named[name] = into_jax(value)
+    return first, named
+
+
+def answer(name: str, stock: Callable[..., Any]) -> Callable[..., Any]:
+    """What is called in the place of one of SciPy's functions."""
+    ours = next((getattr(module, name) for module in ANSWERING if hasattr(module, name)), None)
+
+    @functools.wraps(stock)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if ours is None:
+            raise NotImplementedError(f"{name} is missing")
+        first, named = passed_on(stock, ours, args, kwargs)
+        with np.errstate(all="ignore"):
+            result = into_numpy(ours(*first, **named))
+        if not is_finite(result) and is_finite((first, named)):
+            raise scipy.linalg.LinAlgError(f"{name}: the result is not finite")
+        return result
+
+    return call
+
+
+for _name in scipy.linalg.__all__:
+    _stock = getattr(scipy.linalg, _name)
+    if _name in KEPT or not callable(_stock) or inspect.isclass(_stock):
+        continue
+    _call = answer(_name, _stock)
+    if _stock in xp_capabilities_table:  # The tests look functions up there.
+        xp_capabilities_table[_call] = xp_capabilities_table[_stock]
+    for _module in (scipy.linalg, _decomp_update):  # A test file imports from the second.
+        if hasattr(_module, _name):
+            setattr(_module, _name, _call)

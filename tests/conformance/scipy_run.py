@@ -1,0 +1,171 @@
+"""Runs SciPy's own tests of scipy.linalg on lapax.linalg and on JAX's functions, and counts.
+
+    python tests/conformance/scipy_run.py --results FOLDER [--only test_decomp]
+
+needs pytest, scipy and hypothesis beside lapax. Each run (a file, answered by one side) takes from
+seconds to ten minutes and leaves a JUnit file in FOLDER; one that is there is not made again.
+Writes docs/scipy-conformance.md, with every failure in a class, unless --only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from importlib import metadata
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parent.parent / "docs" / "scipy-conformance.md"
+
+FILES = [
+    "test_basic",
+    "test_batch",
+    "test_cholesky",
+    "test_decomp",
+    "test_decomp_cossin",
+    "test_decomp_ldl",
+    "test_decomp_lu",
+    "test_decomp_polar",
+    "test_decomp_update",
+    "test_extending",
+    "test_matfuncs",
+    "test_matmul_toeplitz",
+    "test_procrustes",
+    "test_sketches",
+    "test_solve_toeplitz",
+    "test_solvers",
+    "test_special_matrices",
+]
+"""Those of functions that are public: the wrappers of BLAS and LAPACK are left out."""
+
+SIDES = {"lapax": "lapax.linalg", "JAX": "jax.scipy.linalg,jax.numpy.linalg"}
+
+CLASSES = {
+    "the function is missing": r"is missing",
+    "an exception or a warning that depends on values, or of another type": (
+        r"DID NOT RAISE|DID NOT WARN|did not raise|not raised|LinAlgWarning|"
+        r"Regex pattern did not match"
+    ),
+    "an array of another type (object, subclass, not writeable, memory order)": (
+        r"array of (object|<U|\|S)|flags|F_CONTIGUOUS|writeable|matrix\(|MaskedArray"
+    ),
+    "overwriting an argument": r"overwrite|may_share_memory|shares_memory",
+    "a result that is not finite, where SciPy's is": r"the result is not finite",
+    "an argument that is not taken": r"unexpected keyword|unexpected argument|takes .* argument",
+    "a shape that would depend on values": r"depends on values|ConcretizationTypeError",
+    "a dtype beside the four, or the default one of what is not an array": r"dtype",
+    "other errors": r"Error",
+}
+"""A failure belongs to the first class whose pattern is in its message."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, required=True, help="folder of the JUnit files")
+    parser.add_argument("--only", choices=FILES, action="append", help="run a file; no page")
+    parser.add_argument("--workers", help="processes of pytest-xdist; none by default")
+    options = parser.parse_args()
+    options.results.mkdir(parents=True, exist_ok=True)
+    tables = [
+        (file, {side: outcomes(options, file, side) for side in SIDES})
+        for file in options.only or FILES
+    ]
+    text = page(tables)
+    if not options.only:
+        PAGE.write_text(text, encoding="utf-8")
+    print(text)
+    return 0
+
+
+def outcomes(options: argparse.Namespace, file: str, side: str) -> dict[str, str]:
+    """Test → "passed", "skipped", or the message of its failure."""
+    junit = options.results / f"{side}-{file}.xml"
+    if not junit.exists():
+        print(f"running {junit.name}", file=sys.stderr, flush=True)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        command += ["-p", "scipy_plugin", "--junitxml", str(junit.resolve())]
+        command += ["-n", options.workers] if options.workers else []
+        command += ["--pyargs", f"scipy.linalg.tests.{file}"]
+        path = os.pathsep.join(filter(None, (str(HERE), os.getenv("PYTHONPATH"))))
+        environment = os.environ | {"SCIPY_ANSWERS": SIDES[side], "PYTHONPATH": path}
+        environment["JAX_PLATFORMS"] = "cpu"
+        ended = subprocess.run(command, cwd=options.results, env=environment, check=False)
+        if ended.returncode not in (0, 1, 5):  # Tests failed, or there are none.
+            raise SystemExit(f"pytest ended with status {ended.returncode}: {' '.join(command)}")
+    found = {}
+    for case in ElementTree.parse(junit).iter("testcase"):
+        name = f"{str(case.get('classname')).rpartition('.')[2]}.{case.get('name')}"
+        found[name] = "passed"
+        for child in case:
+            if child.tag == "skipped":
+                found[name] = "skipped"
+            elif child.tag in ("failure", "error"):
+                found[name] = f"{child.get('message')}\n{child.text or ''}"
+    return found
+
+
+def count(of: dict[str, str]) -> tuple[int, int]:
+    """How many passed, and how many ran."""
+    ran = [what for what in of.values() if what != "skipped"]
+    return ran.count("passed"), len(ran)
+
+
+def page(tables: list[tuple[str, dict[str, dict[str, str]]]]) -> str:
+    lines = [
+        "`python tests/conformance/scipy_run.py --results FOLDER` wrote this page.",
+        "",
+        "# SciPy's own tests on lapax.linalg",
+        "",
+        f"The test files of the installed scipy.linalg ({metadata.version('scipy')}), unchanged, "
+        "with each public function answered by the one of that name in `lapax.linalg`, and by JAX's own "
+        f"(jax {metadata.version('jax')}): passed of those that ran.",
+        "",
+        "| file | lapax.linalg | JAX's own |",
+        "|---|---|---|",
+    ]
+    totals = dict.fromkeys(SIDES, (0, 0))
+    for file, of in tables:
+        counts = {side: count(of[side]) for side in SIDES}
+        for side, (passed, ran) in counts.items():
+            totals[side] = (totals[side][0] + passed, totals[side][1] + ran)
+        cells = [f"{passed} of {ran}" for passed, ran in counts.values()]
+        lines.append(f"| {file} | {' | '.join(cells)} |")
+    cells = [f"{passed} of {ran}" for passed, ran in totals.values()]
+    lines += [f"| all | {' | '.join(cells)} |", "", "## What fails", ""]
+    classes: dict[str, dict[str, list[str]]] = collections.defaultdict(
+        lambda: collections.defaultdict(list)
+    )
+    for file, of in tables:
+        for test, what in of["lapax"].items():
+            if what not in ("passed", "skipped"):
+                classes[class_of(what)][file].append(test)
+    for name in [*CLASSES, "values"]:
+        files = classes.get(name, {})
+        number = sum(map(len, files.values()))
+        if number:
+            lines += [f"**{name[0].upper()}{name[1:]}**: {number}", ""]
+            for file, tests in files.items():
+                functions = collections.Counter(re.sub(r"\[.*", "", test) for test in tests)
+                listed = ", ".join(
+                    f"`{test}`" + (f" ({times} times)" if times > 1 else "")
+                    for test, times in sorted(functions.items())
+                )
+                lines.append(f"- {file}: {listed}")
+            lines.append("")
+    return "\n".join(lines)
+
+
+def class_of(message: str) -> str:
+    """The class of a failure."""
+    if re.search(r"AssertionError: \n?(Arrays|Not equal|Items) |Not equal to tolerance", message):
+        return "values"
+    return next((name for name, of in CLASSES.items() if re.search(of, message)), "values")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
