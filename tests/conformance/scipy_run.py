@@ -99,7 +99,8 @@ def outcomes(options: argparse.Namespace, file: str, side: str) -> dict[str, str
             raise SystemExit(f"pytest ended with status {ended.returncode}: {' '.join(command)}")
     found = {}
     for case in ElementTree.parse(junit).iter("testcase"):
-        name = f"{str(case.get('classname')).rpartition('.')[2]}.{case.get('name')}"
+        group = str(case.get("classname")).rpartition(".")[2]
+        name = ".".join(filter(None, (group, case.get("name"))))
         found[name] = "passed"
         for child in case:
             if child.tag == "skipped":
@@ -122,8 +123,8 @@ def page(tables: list[tuple[str, dict[str, dict[str, str]]]]) -> str:
         "# SciPy's own tests on lapax.linalg",
         "",
         f"The test files of the installed scipy.linalg ({metadata.version('scipy')}), unchanged, "
-        "with each public function answered by the one of that name in `lapax.linalg`, and by JAX's own "
-        f"(jax {metadata.version('jax')}): passed of those that ran.",
+        "with each public function answered by the one of that name in `lapax.linalg`, and by "
+        f"JAX's own (jax {metadata.version('jax')}): passed of those that ran.",
         "",
         "| file | lapax.linalg | JAX's own |",
         "|---|---|---|",

@@ -60,7 +60,7 @@ def ldl(
     n = A.shape[-1]
     # The upper triangle, read from its end, is the lower one of the matrix read from its end.
     a = A if lower else jnp.flip(A, (-1, -2))
-    outer, d, permutation = _ldl(a, hermitian)
+    outer, d, permutation = _ldl(a, bool(hermitian))
     placed = jnp.take_along_axis(outer, jnp.argsort(permutation)[..., None], axis=-2)
     if lower:
         return placed, d, permutation
