@@ -126,8 +126,9 @@ test-rust: $(TESTS)/.lapax out/hosts/.plugin out/plugins/cuda13/.plugin ## the t
 
 # On two cores test_fused and test_install take 90 s with one worker, 65 s with two.
 WORKERS := -n auto --maxprocesses 4
-# The benchmark's own tests, the build of an example and the kernels' sizes are the same on any JAX.
-NEWEST_ALONE := $(foreach test,bench borders custom_target,--ignore tests/jax/test_$(test).py)
+# What kernels compute, the benchmark and the build of an example are the same on any JAX: test-full runs all.
+ANY_JAX := bench borders check custom_target hosts memory numerics phases scipy small_values spectral threads
+NEWEST_ALONE = $(if $(ON_OLDEST),,$(foreach test,$(ANY_JAX),--ignore tests/jax/test_$(test).py))
 test-python: $(TESTS)/.lapax $(OLDEST)/.lapax out/hosts/.plugin ## the tests in Python; one by one: .venv-test/bin/python -m pytest tests/jax/FILE
 	@LAPAX_PJRT_PLUGIN=$$(cat out/hosts/.plugin) $(SAY) "7 minutes" "the tests on the newest JAX" \
 	    $(TEST_PY) -m pytest $(WORKERS) tests/jax
@@ -137,6 +138,7 @@ test-python: $(TESTS)/.lapax $(OLDEST)/.lapax out/hosts/.plugin ## the tests in 
 # batches, beside reference LAPACK's where it is installed.
 test-full: export LAPAX_SIMD = all
 test-full: export CARGO_PROFILE_DEV_DEBUG_ASSERTIONS = true
+test-full: export ON_OLDEST = all
 test-full: test test-borders test-emulator test-mutants test-deviceless accuracy-reference test-versions test-plugins
 
 # Every border between kernels for every scalar.
