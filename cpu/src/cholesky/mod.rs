@@ -12,6 +12,7 @@ use faer::MatMut;
 use lapax_core::{ItemsInOut, ItemsMut, for_each, for_each_large, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
 
+use crate::lanes::cholesky::Operands;
 use crate::matrix::layout::Layout;
 use crate::matrix::{hermitian, triangle};
 use crate::parallel::cost::nanoseconds;
@@ -49,9 +50,7 @@ pub fn potrf<T: Scalar>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("n", n)?;
-    let operands =
-        (ItemsInOut::new("a", batch, &[n, n], a)?, ItemsMut::new("info", batch, &[], info)?);
+    let operands = operands(batch, n, a, info)?;
     let time = nanoseconds::<T>(products(n));
     // The lower triangle of A, or of Aᵀ.
     let lower = |a| {
@@ -84,6 +83,17 @@ pub fn potrf<T: Scalar>(
         }),
     }
     Ok(())
+}
+
+/// The operands of [`potrf`].
+pub(crate) fn operands<'a, T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: InOut<'a, T>,
+    info: &'a mut [i32],
+) -> Result<Operands<'a, T>, Error> {
+    index_fits_i32("n", n)?;
+    Ok((ItemsInOut::new("a", batch, &[n, n], a)?, ItemsMut::new("info", batch, &[], info)?))
 }
 
 /// Factors each n × n row-major Hermitian positive definite matrix of a batch as A = L·Lᴴ.

@@ -6,6 +6,7 @@ use crate::matrix::hermitian::{mean_of, mean_with_adjoint};
 use crate::matrix::strips::{by_strips, each_strip};
 use crate::matrix::triangle::only_lower;
 use crate::parallel::cost::nanoseconds;
+use crate::registers::cho_solve::Operands;
 use crate::triangular::row_major::Trsm;
 use crate::{Diag, Error, InOut, Scalar, Side, Threads, Trans, Uplo};
 
@@ -25,9 +26,7 @@ pub(crate) fn cho_solve<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    Items::new("factor", batch, &[n, n], factor)?;
-    Items::new("b", batch, &[n, nrhs], b)?;
-    ItemsMut::new("x", batch, &[n, nrhs], &mut *x)?;
+    solve_operands(batch, (n, nrhs), factor, b, &mut *x)?;
     // The transposed systems, X on the left, of the factor's transpose.
     let (as_it_is, adjoint) = (Trans::None, Trans::ConjTranspose);
     let both = if uplo == Uplo::Lower { [as_it_is, adjoint] } else { [adjoint, as_it_is] };
@@ -38,6 +37,21 @@ pub(crate) fn cho_solve<T: Scalar>(
         trsm(Side::Right, uplo, trans, diag, batch, nrhs, n, factor, x, threads)?;
     }
     Ok(())
+}
+
+/// The operands of [`cho_solve`].
+pub(crate) fn solve_operands<'a, T: Scalar>(
+    batch: usize,
+    (n, nrhs): (usize, usize),
+    factor: &'a [T],
+    b: &'a [T],
+    x: &'a mut [T],
+) -> Result<Operands<'a, T>, Error> {
+    Ok((
+        Items::new("factor", batch, &[n, n], factor)?,
+        Items::new("b", batch, &[n, nrhs], b)?,
+        ItemsMut::new("x", batch, &[n, nrhs], x)?,
+    ))
 }
 
 /// [`crate::cholesky::cholesky`].

@@ -158,11 +158,7 @@ pub fn cho_solve<T: Scalar>(
     if by_trsm {
         return row_major::cho_solve(trsm, uplo, batch, (n, nrhs), factor, b, x, threads);
     }
-    let operands = (
-        Items::new("factor", batch, &[n, n], factor)?,
-        Items::new("b", batch, &[n, nrhs], b)?,
-        ItemsMut::new("x", batch, &[n, nrhs], x)?,
-    );
+    let operands = row_major::solve_operands(batch, (n, nrhs), factor, b, x)?;
     let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(nrhs));
     match route {
         System::Unblocked => few::each(batch, operands, |(factor, b, x)| {

@@ -6,7 +6,7 @@ use lapax_core::{Items, ItemsMut, Scalar as _, for_each_large, for_each_part, in
 use lapax_cpu_macros::per_scalar;
 
 use crate::lanes::lu;
-use crate::lanes::lu::determinant::Product;
+use crate::lanes::lu::determinant::{Operands, Product};
 use crate::lu::route::products;
 use crate::lu::row_major::Getrf;
 use crate::lu::{getrf, lu};
@@ -55,9 +55,6 @@ pub fn slogdet<T: Scalar>(
     };
     by_factors(factor, batch, n, a, sign, logabs, threads)
 }
-
-type Operands<'a, T> =
-    (Items<'a, T>, ItemsMut<'a, T>, ItemsMut<'a, <T as lapax_core::Scalar>::Real>);
 
 fn operands<'a, T: Scalar>(
     batch: usize,

@@ -44,18 +44,7 @@ pub fn geev<T: Scalar>(
     results: Eigen<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("n", n)?;
-    let (w, wi, imaginary) = results.w.parts(n);
-    let (vl, vr) = (results.left, results.right);
-    let [left_columns, right_columns] = [columns(left, vl, n), columns(right, vr, n)];
-    let operands = (
-        Items::new("a", batch, &[n, n], a)?,
-        ItemsMut::new("w", batch, &[n], w)?,
-        ItemsMut::new("wi", batch, &[imaginary], wi)?,
-        ItemsMut::new("vl", batch, &[n, left_columns], vl)?,
-        ItemsMut::new("vr", batch, &[n, right_columns], vr)?,
-        ItemsMut::new("info", batch, &[], results.info)?,
-    );
+    let (operands, imaginary) = operands([left, right], batch, n, a, results)?;
     let arch = Arch::new();
     let wanted = [left, right].map(|vectors| vectors == Vectors::Wanted);
     let any = wanted.contains(&true);
@@ -88,6 +77,29 @@ pub fn geev<T: Scalar>(
         }
     }
     Ok(())
+}
+
+/// The operands of [`geev`], and how many imaginary parts a matrix's eigenvalues have of their own.
+pub(crate) fn operands<'a, T: Scalar>(
+    [left, right]: [Vectors; 2],
+    batch: usize,
+    n: usize,
+    a: &'a [T],
+    results: Eigen<'a, T>,
+) -> Result<(schur::eig::Operands<'a, T>, usize), Error> {
+    index_fits_i32("n", n)?;
+    let (w, wi, imaginary) = results.w.parts(n);
+    let (vl, vr) = (results.left, results.right);
+    let [left_columns, right_columns] = [columns(left, vl, n), columns(right, vr, n)];
+    let operands = (
+        Items::new("a", batch, &[n, n], a)?,
+        ItemsMut::new("w", batch, &[n], w)?,
+        ItemsMut::new("wi", batch, &[imaginary], wi)?,
+        ItemsMut::new("vl", batch, &[n, left_columns], vl)?,
+        ItemsMut::new("vr", batch, &[n, right_columns], vr)?,
+        ItemsMut::new("info", batch, &[], results.info)?,
+    );
+    Ok((operands, imaginary))
 }
 
 /// The eigenvalues and right eigenvectors of each row-major n × n matrix of a batch.
@@ -138,10 +150,8 @@ fn by_rows<T: Scalar>(
     if let Route::Blocked | Route::Parallel = route {
         return row_major::eig(geev, batch, n, a, w, v, threads);
     }
-    let vectors = v.is_some();
-    let a = Items::new("a", batch, &[n, n], a)?;
-    let w = ItemsMut::new("w", batch, &[n], w)?;
-    let v = ItemsMut::new("v", batch, &[n, if vectors { n } else { 0 }], v.unwrap_or_default())?;
+    let job = if v.is_some() { Vectors::Wanted } else { Vectors::None };
+    let (a, w, v) = row_major::operands(batch, n, a, w, v)?;
     if route == Route::OrderOne {
         for_each_part(batch, 1, (a, w, v), elementary::OF_ORDER_ONE, threads, |(a, w, v), _| {
             let v = v.into_data();
@@ -154,18 +164,11 @@ fn by_rows<T: Scalar>(
         });
         return Ok(());
     }
-    let w = w.into_data();
+    let (w, right) = (w.into_data(), v.into_data());
     let (mut parts, mut info) = (Parts::<T>::new(w.len()), vec![0; batch]);
-    let imaginary = if T::IS_COMPLEX { 0 } else { n };
-    let operands = (
-        a,
-        ItemsMut::new("w", batch, &[n], &mut parts.first)?,
-        ItemsMut::new("wi", batch, &[imaginary], &mut parts.imaginary)?,
-        ItemsMut::new("vl", batch, &[n, 0], &mut [])?,
-        v,
-        ItemsMut::new("info", batch, &[], &mut info)?,
-    );
-    by_lanes([false, vectors], Layout::Rows, batch, n, imaginary, operands, threads);
+    let results = Eigen { w: parts.eigenvalues(), left: &mut [], right, info: &mut info };
+    let (operands, imaginary) = operands([Vectors::None, job], batch, n, a.data(), results)?;
+    by_lanes([false, job == Vectors::Wanted], Layout::Rows, batch, n, imaginary, operands, threads);
     parts.write(w);
     Ok(())
 }

@@ -23,16 +23,9 @@ pub(crate) fn eig<T: Scalar>(
     v: Option<&mut [T::Complex]>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("n", n)?;
-    Items::new("a", batch, &[n, n], a)?;
-    ItemsMut::new("w", batch, &[n], &mut *w)?;
-    let (job, v) = match v {
-        Some(v) => (Vectors::Wanted, v),
-        None => (Vectors::None, &mut [][..]),
-    };
-    if job == Vectors::Wanted {
-        ItemsMut::new("v", batch, &[n, n], &mut *v)?;
-    }
+    let job = if v.is_some() { Vectors::Wanted } else { Vectors::None };
+    let (_, w, v) = operands(batch, n, a, w, v)?;
+    let (w, v) = (w.into_data(), v.into_data());
     if n == 0 {
         return Ok(());
     }
@@ -45,4 +38,22 @@ pub(crate) fn eig<T: Scalar>(
     geev(Vectors::None, job, batch, n, &columns, results, threads)?;
     parts.write(w);
     if v.is_empty() { Ok(()) } else { transpose_in_place(batch, n, v, threads) }
+}
+
+/// A, `w`, and `v` without elements where there is none.
+#[allow(clippy::type_complexity, reason = "a tuple of operands")]
+pub(crate) fn operands<'a, T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: &'a [T],
+    w: &'a mut [T::Complex],
+    v: Option<&'a mut [T::Complex]>,
+) -> Result<(Items<'a, T>, ItemsMut<'a, T::Complex>, ItemsMut<'a, T::Complex>), Error> {
+    index_fits_i32("n", n)?;
+    let columns = if v.is_some() { n } else { 0 };
+    Ok((
+        Items::new("a", batch, &[n, n], a)?,
+        ItemsMut::new("w", batch, &[n], w)?,
+        ItemsMut::new("v", batch, &[n, columns], v.unwrap_or_default())?,
+    ))
 }

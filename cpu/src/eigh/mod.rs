@@ -14,7 +14,6 @@ use std::ops::Range;
 
 use lapax_core::{
     Items, ItemsInOut, ItemsMut, Scalar as _, for_each, for_each_large, for_each_part,
-    index_fits_i32,
 };
 use lapax_cpu_macros::per_scalar;
 
@@ -56,23 +55,16 @@ pub fn syevd<T: Scalar<Real: Scalar>>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("n", n)?;
     let route = route(Kind::of::<T>(), Layout::Columns, job, batch, n);
-    if route == Route::Lanes {
-        let call = Small { uplo, n, order: Layout::Columns };
-        return match job {
-            Vectors::Wanted => call.decompose(batch, v, w, info, threads),
-            Vectors::None => call.values(batch, v, w, info, threads),
-        };
+    let small = Small { uplo, n, order: Layout::Columns };
+    if route == Route::Lanes && job == Vectors::None {
+        return small.values(batch, v, w, info, threads);
     }
-    let operands = (
-        ItemsInOut::new("v", batch, &[n, n], v)?,
-        ItemsMut::new("w", batch, &[n], w)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
+    let operands = operands(batch, n, v, w, info)?;
     let (scratch, arch) = (|| Scratch::new(job, n), Arch::new());
     match route {
-        Route::OrderOne | Route::Lanes | Route::Iterated | Route::Divided | Route::Band => {
+        Route::Lanes => small.decompose(batch, operands, threads),
+        Route::OrderOne | Route::Iterated | Route::Divided | Route::Band => {
             let time = nanoseconds::<T>(products(job, n));
             for_each(batch, operands, time, threads, scratch, |scratch, (v, w, info)| {
                 info[0] = decompose(uplo, (v, w), Layout::Columns, scratch, None, arch);
@@ -83,6 +75,18 @@ pub fn syevd<T: Scalar<Real: Scalar>>(
         }),
     }
     Ok(())
+}
+
+/// The operands of [`syevd`].
+pub(crate) fn operands<'a, T: Scalar>(
+    batch: usize,
+    n: usize,
+    v: InOut<'a, T>,
+    w: &'a mut [T::Real],
+    info: &'a mut [i32],
+) -> Result<Operands<'a, T>, Error> {
+    let (v, w) = row_major::eigh_operands(batch, n, v, w)?;
+    Ok((v, w, ItemsMut::new("info", batch, &[], info)?))
 }
 
 /// The Hermitian part of each n × n matrix of a batch, the mean of it and its adjoint; all lie by rows.
@@ -126,19 +130,18 @@ pub fn eigh<T: Scalar<Real: Scalar>>(
     w: &mut [T::Real],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("n", n)?;
+    let (v, w) = row_major::eigh_operands(batch, n, v, w)?;
     let job = Vectors::Wanted;
     let route = route(Kind::of::<T>(), Layout::Rows, job, batch, n);
     if route == Route::Lanes {
-        let InOut { src, dst } = v;
-        ItemsMut::new("v", batch, &[n, n], &mut *dst)?;
-        let mut info = vec![0; batch];
+        let (InOut { src, dst }, w, mut info) = (v.into_in_out(), w.into_data(), vec![0; batch]);
         let v = InOut { src, dst: &mut *dst };
-        Small { uplo, n, order: Layout::Rows }.decompose(batch, v, w, &mut info, threads)?;
+        let operands = operands(batch, n, v, &mut *w, &mut info)?;
+        Small { uplo, n, order: Layout::Rows }.decompose(batch, operands, threads);
         results::mark_failed(&info, w, [dst]);
         return Ok(());
     }
-    let operands = (ItemsInOut::new("v", batch, &[n, n], v)?, ItemsMut::new("w", batch, &[n], w)?);
+    let operands = (v, w);
     let (scratch, arch) = (|| Scratch::new(job, n), Arch::new());
     let one = |v: &mut [T],
                w: &mut [T::Real],
@@ -188,8 +191,7 @@ pub fn eigvalsh<T: Scalar<Real: Scalar>>(
 ) -> Result<(), Error> {
     match route(Kind::of::<T>(), Layout::Rows, Vectors::None, batch, n) {
         Route::OrderOne => {
-            let operands =
-                (Items::new("a", batch, &[n, n], a)?, ItemsMut::new("w", batch, &[n], w)?);
+            let operands = row_major::eigvalsh_operands(batch, n, a, w)?;
             for_each_part(batch, 1, operands, elementary::OF_ORDER_ONE, threads, |(a, w), _| {
                 for (w, &a) in w.into_data().iter_mut().zip(a.data()) {
                     *w = elementary::of_order_one(a).0.re();
@@ -198,7 +200,7 @@ pub fn eigvalsh<T: Scalar<Real: Scalar>>(
             Ok(())
         }
         Route::Lanes => {
-            Items::new("a", batch, &[n, n], a)?;
+            row_major::eigvalsh_operands(batch, n, a, &mut *w)?;
             let mut info = vec![0; batch];
             let a = InOut { src: Some(a), dst: &mut [] };
             Small { uplo, n, order: Layout::Rows }.values(batch, a, w, &mut info, threads)?;
@@ -267,6 +269,9 @@ pub fn eigh_subset<T: Scalar<Real: Scalar>>(
     Ok(())
 }
 
+type Operands<'a, T> =
+    (ItemsInOut<'a, T>, ItemsMut<'a, <T as lapax_core::Scalar>::Real>, ItemsMut<'a, i32>);
+
 /// A call that goes through lanes.
 #[derive(Clone, Copy)]
 struct Small {
@@ -279,22 +284,14 @@ impl Small {
     fn decompose<T: Scalar<Real: Scalar>>(
         self,
         batch: usize,
-        v: InOut<'_, T>,
-        w: &mut [T::Real],
-        info: &mut [i32],
+        operands: Operands<'_, T>,
         threads: &dyn Threads,
-    ) -> Result<(), Error> {
+    ) {
         let Self { uplo, n, order } = self;
-        let operands = (
-            ItemsInOut::new("v", batch, &[n, n], v)?,
-            ItemsMut::new("w", batch, &[n], w)?,
-            ItemsMut::new("info", batch, &[], info)?,
-        );
         let single = |v: &mut [T], w: &mut [T::Real]| self.single(Vectors::Wanted, v, w);
         let kernel = lanes::eigh::Decompose { n, uplo, order, single };
         let time = nanoseconds::<T>(products(Vectors::Wanted, n));
         for_each_group::<T, _>(batch, operands, time, threads, &kernel);
-        Ok(())
     }
 
     /// The values alone; where input and result are apart, a copy is left in the latter if it has elements.

@@ -7,7 +7,6 @@ use crate::matrix::layout::Layout;
 use crate::parallel::groups;
 use crate::parallel::routes::{Routine, routes, routine};
 use crate::simd::kind::Kind;
-use crate::simd::vector;
 
 routes! {
     /// How a matrix is decomposed.
@@ -33,8 +32,6 @@ routes! {
 /// 59 and 85, 205 and 96; 5.6 and 10, 16 and 31, 72 and 177.
 const LANES_VECTORS: usize = 48;
 const LANES_VALUES: usize = 128;
-/// The order from which on a batch has to fill half of the widest registers.
-const LARGE: usize = 33;
 
 /// The order from which a tridiagonal matrix is divided. On one core with AVX-512, f64, eigh by QL steps and
 /// divided: n = 24 47 and 62 us, 33 106 and 92, 64 399 and 370.
@@ -66,7 +63,7 @@ pub(crate) fn route(kind: Kind, layout: Layout, job: Vectors, batch: usize, n: u
 /// Whether a batch goes through lanes.
 fn in_lanes(job: Vectors, batch: usize, n: usize) -> bool {
     let most = if job == Vectors::None { LANES_VALUES } else { LANES_VECTORS };
-    (n < LARGE || batch >= vector::MAX_LANES / 2) && groups::pay(batch, n, most)
+    groups::pay_filled(batch, n, most)
 }
 
 /// Whether a matrix by itself becomes tridiagonal by a band.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lapax_core::{Items, ItemsMut, Scalar as _, for_each, index_fits_i32};
+use lapax_core::{Items, ItemsInOut, ItemsMut, Scalar as _, for_each, index_fits_i32};
 #[cfg(feature = "lapack")]
 use smallvec::smallvec;
 
@@ -38,23 +38,30 @@ pub(crate) fn eigh<T: Scalar>(
     w: &mut [T::Real],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    use lapax_core::ItemsInOut;
-
-    index_fits_i32("n", n)?;
     let InOut { src, dst } = v;
-    ItemsMut::new("v", batch, &[n, n], &mut *dst)?;
-    ItemsMut::new("w", batch, &[n], &mut *w)?;
+    eigh_operands(batch, n, InOut { src: None, dst: &mut *dst }, &mut *w)?;
     if n == 0 {
         return Ok(());
     }
     let mut info: ShortRow<i32> = smallvec![0; batch];
     let a = InOut { src, dst: &mut *dst };
     syevd(Vectors::Wanted, uplo.other(), batch, n, a, &mut *w, &mut info, threads)?;
-    let columns = ItemsInOut::new("v", batch, &[n, n], InOut { src: None, dst: &mut *dst })?;
+    let columns = ItemsMut::new("v", batch, &[n, n], &mut *dst)?;
     let time = nanoseconds::<T>(n.saturating_mul(n));
-    for_each(batch, (columns,), time, threads, || (), |(), (v,)| adjoint(v, n));
+    for_each(batch, columns, time, threads, || (), |(), v| adjoint(v, n));
     mark_failed(&info, w, [dst]);
     Ok(())
+}
+
+/// The operands of [`crate::eigh::eigh`].
+pub(crate) fn eigh_operands<'a, T: Scalar>(
+    batch: usize,
+    n: usize,
+    v: InOut<'a, T>,
+    w: &'a mut [T::Real],
+) -> Result<(ItemsInOut<'a, T>, ItemsMut<'a, T::Real>), Error> {
+    index_fits_i32("n", n)?;
+    Ok((ItemsInOut::new("v", batch, &[n, n], v)?, ItemsMut::new("w", batch, &[n], w)?))
 }
 
 /// [`crate::eigh::eigh_subset`], of which all is found.
@@ -150,9 +157,7 @@ pub(crate) fn eigvalsh<T: Scalar>(
     w: &mut [T::Real],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("n", n)?;
-    Items::new("a", batch, &[n, n], a)?;
-    ItemsMut::new("w", batch, &[n], &mut *w)?;
+    eigvalsh_operands(batch, n, a, &mut *w)?;
     if n == 0 {
         return Ok(());
     }
@@ -161,4 +166,15 @@ pub(crate) fn eigvalsh<T: Scalar>(
     syevd(Vectors::None, uplo.other(), batch, n, a, &mut *w, &mut info, threads)?;
     mark_failed::<T, 0>(&info, w, []);
     Ok(())
+}
+
+/// The operands of [`crate::eigh::eigvalsh`].
+pub(crate) fn eigvalsh_operands<'a, T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: &'a [T],
+    w: &'a mut [T::Real],
+) -> Result<(Items<'a, T>, ItemsMut<'a, T::Real>), Error> {
+    index_fits_i32("n", n)?;
+    Ok((Items::new("a", batch, &[n, n], a)?, ItemsMut::new("w", batch, &[n], w)?))
 }

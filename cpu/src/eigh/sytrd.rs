@@ -39,13 +39,7 @@ pub fn sytrd<T: Scalar>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let operands = (
-        ItemsInOut::new("a", batch, &[n, n], a)?,
-        ItemsMut::new("d", batch, &[n], d)?,
-        ItemsMut::new("e", batch, &[n.saturating_sub(1)], e)?,
-        ItemsMut::new("tau", batch, &[n.saturating_sub(1)], tau)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
+    let operands = operands(batch, n, a, d, e, tau, info)?;
     let products = n.saturating_mul(n).saturating_mul(n);
     let (time, kind, arch) = (nanoseconds::<T>(products), Kind::of::<T>(), Arch::new());
     let scratch = || Whole::new(uplo, n);
@@ -83,6 +77,25 @@ pub fn sytrd<T: Scalar>(
         }
     }
     Ok(())
+}
+
+/// The operands of [`sytrd`].
+pub(crate) fn operands<'a, T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: InOut<'a, T>,
+    d: &'a mut [T::Real],
+    e: &'a mut [T::Real],
+    tau: &'a mut [T],
+    info: &'a mut [i32],
+) -> Result<eigh::sytrd::Operands<'a, T>, Error> {
+    Ok((
+        ItemsInOut::new("a", batch, &[n, n], a)?,
+        ItemsMut::new("d", batch, &[n], d)?,
+        ItemsMut::new("e", batch, &[n.saturating_sub(1)], e)?,
+        ItemsMut::new("tau", batch, &[n.saturating_sub(1)], tau)?,
+        ItemsMut::new("info", batch, &[], info)?,
+    ))
 }
 
 /// A matrix and its results: a, d, e, tau.

@@ -57,12 +57,7 @@ pub fn gehrd<T: Scalar>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    active_range(n, low, high)?;
-    let operands = (
-        ItemsInOut::new("a", batch, &[n, n], a)?,
-        ItemsMut::new("tau", batch, &[n.saturating_sub(1)], tau)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
+    let operands = operands(batch, n, (low, high), a, tau, info)?;
     let products = n.saturating_mul(n).saturating_mul(n).saturating_mul(2);
     let time = nanoseconds::<T>(products);
     let (active, arch) = (low - 1..high, Arch::new());
@@ -113,6 +108,25 @@ pub fn gehrd<T: Scalar>(
     Ok(())
 }
 
+type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsMut<'a, T>, ItemsMut<'a, i32>);
+
+/// The operands of [`gehrd`].
+pub(crate) fn operands<'a, T: Scalar>(
+    batch: usize,
+    n: usize,
+    (low, high): (usize, usize),
+    a: InOut<'a, T>,
+    tau: &'a mut [T],
+    info: &'a mut [i32],
+) -> Result<Operands<'a, T>, Error> {
+    active_range(n, low, high)?;
+    Ok((
+        ItemsInOut::new("a", batch, &[n, n], a)?,
+        ItemsMut::new("tau", batch, &[n.saturating_sub(1)], tau)?,
+        ItemsMut::new("info", batch, &[], info)?,
+    ))
+}
+
 /// H and Q of each row-major n × n matrix of a batch, H in place of A, as [`gehrd`] has them: MATLAB's `hess`.
 ///
 /// H has zeros below its first subdiagonal, and Q those of the identity in its first row and column. The rest of
@@ -128,8 +142,7 @@ pub fn hess<T: Scalar>(
     q: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let operands =
-        (ItemsInOut::new("h", batch, &[n, n], h)?, ItemsMut::new("q", batch, &[n, n], q)?);
+    let operands = hess_operands(batch, n, h, q)?;
     if n == 0 {
         return Ok(());
     }
@@ -196,4 +209,14 @@ pub fn hess<T: Scalar>(
         }),
     }
     Ok(())
+}
+
+/// The operands of [`hess`].
+fn hess_operands<'a, T: Scalar>(
+    batch: usize,
+    n: usize,
+    h: InOut<'a, T>,
+    q: &'a mut [T],
+) -> Result<(ItemsInOut<'a, T>, ItemsMut<'a, T>), Error> {
+    Ok((ItemsInOut::new("h", batch, &[n, n], h)?, ItemsMut::new("q", batch, &[n, n], q)?))
 }

@@ -1,13 +1,12 @@
 //! Hessenberg forms that lie by rows, by routines for columns.
 
-use lapax_core::ItemsMut;
-
+use super::hess_operands;
+use super::reduce::{not_finite, only_hessenberg};
 use crate::matrix::transpose::{transpose_in_place, turn};
 use crate::qr::row_major::Orgqr;
 use crate::{Error, InOut, Scalar, Threads};
 
 /// [`crate::hessenberg::gehrd`], or another routine with its contract.
-#[cfg(feature = "lapack")]
 pub(crate) type Gehrd<T> = fn(
     usize,
     usize,
@@ -20,7 +19,6 @@ pub(crate) type Gehrd<T> = fn(
 ) -> Result<(), Error>;
 
 /// [`crate::hessenberg::hess`], by routines with the contracts of gehrd and orgqr.
-#[cfg(feature = "lapack")]
 pub(crate) fn hess<T: Scalar>(
     (gehrd, orgqr): (Gehrd<T>, Orgqr<T>),
     batch: usize,
@@ -29,11 +27,8 @@ pub(crate) fn hess<T: Scalar>(
     q: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    use crate::hessenberg::{not_finite, only_hessenberg};
-
     let InOut { src, dst } = h;
-    ItemsMut::new("h", batch, &[n, n], &mut *dst)?;
-    ItemsMut::new("q", batch, &[n, n], &mut *q)?;
+    hess_operands(batch, n, InOut { src: None, dst: &mut *dst }, &mut *q)?;
     if n == 0 {
         return Ok(());
     }

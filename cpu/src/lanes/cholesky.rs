@@ -20,7 +20,7 @@ pub(crate) struct Factor {
     pub(crate) order: Layout,
 }
 
-type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsMut<'a, i32>);
+pub(crate) type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsMut<'a, i32>);
 
 impl<T: Scalar> Kernel<T, Operands<'_, T>> for Factor {
     type Scratch = Tile<T::Real>;

@@ -28,7 +28,7 @@ pub(crate) struct Scratch<R> {
     b: Tile<R>,
 }
 
-type Operands<'a, T> = (Items<'a, T>, ItemsInOut<'a, T>);
+pub(crate) type Operands<'a, T> = (Items<'a, T>, ItemsInOut<'a, T>);
 
 impl<T: Scalar> Kernel<T, Operands<'_, T>> for Solve {
     type Scratch = Scratch<T::Real>;

@@ -1,11 +1,9 @@
 //! Cholesky factorisation A = L·Lᴴ = Uᴴ·U. See [`crate::cholesky`].
 
-use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
-
 use super::integers::Int;
 use super::routines::Routines;
 use super::{checked, each, finite, in_place};
-use crate::cholesky::row_major;
+use crate::cholesky::{operands, row_major};
 use crate::matrix::triangle::triangle;
 use crate::{Error, InOut, Serial, Threads, Uplo};
 
@@ -21,9 +19,7 @@ pub fn potrf<T: Routines>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("n", n)?;
-    let operands =
-        (ItemsInOut::new("a", batch, &[n, n], a)?, ItemsMut::new("info", batch, &[], info)?);
+    let operands = operands(batch, n, a, info)?;
     let order = Int::new("n", n)?;
     let products = n.saturating_mul(n).saturating_mul(n) / 6;
     each::<T, _, _>(

@@ -1,13 +1,13 @@
 //! Eigenvalues and eigenvectors of general matrices, A·x = w·x and uᴴ·A = w·uᴴ. See [`crate::eig`].
 
-use lapax_core::{Items, ItemsMut, Scalar as _, index_fits_i32};
+use lapax_core::Scalar as _;
 
 use super::integers::Int;
 use super::routines::{Routines, Values};
 use super::workspace::{Lengths, Work};
 use super::{checked, each, finite};
-use crate::eig::row_major;
-use crate::eig::single::{Eigen, columns};
+use crate::eig::single::Eigen;
+use crate::eig::{operands, row_major};
 use crate::matrix::phase;
 use crate::schur::values::Eigenvalues;
 use crate::{Error, Serial, Threads, Vectors};
@@ -25,21 +25,10 @@ pub fn geev<T: Routines>(
     results: Eigen<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("n", n)?;
     if n == 0 {
         return crate::eig::geev(left, right, batch, n, a, results, threads);
     }
-    let (w, wi, imaginary) = results.w.parts(n);
-    let (vl, vr) = (results.left, results.right);
-    let [left_columns, right_columns] = [columns(left, vl, n), columns(right, vr, n)];
-    let operands = (
-        Items::new("a", batch, &[n, n], a)?,
-        ItemsMut::new("w", batch, &[n], w)?,
-        ItemsMut::new("wi", batch, &[imaginary], wi)?,
-        ItemsMut::new("vl", batch, &[n, left_columns], vl)?,
-        ItemsMut::new("vr", batch, &[n, right_columns], vr)?,
-        ItemsMut::new("info", batch, &[], results.info)?,
-    );
+    let (operands, _) = operands([left, right], batch, n, a, results)?;
     let (order, jobs) = (Int::new("n", n)?, [left, right]);
     let lengths = Lengths::ask::<T>("geev", |work| {
         let nothing = Values { re: &mut [], im: &mut [] };

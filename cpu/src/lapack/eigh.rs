@@ -3,13 +3,11 @@
 
 use std::ops::Range;
 
-use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
-
 use super::integers::Int;
 use super::routines::Routines;
 use super::workspace::Lengths;
 use super::{checked, each, finite, in_place};
-use crate::eigh::row_major;
+use crate::eigh::{operands, row_major};
 use crate::matrix::phase;
 use crate::matrix::triangle::triangle;
 use crate::{Error, InOut, Serial, Threads, Uplo, Vectors};
@@ -30,15 +28,10 @@ pub fn syevd<T: Routines>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("n", n)?;
     if n == 0 {
         return crate::eigh::syevd(job, uplo, batch, n, v, w, info, threads);
     }
-    let operands = (
-        ItemsInOut::new("v", batch, &[n, n], v)?,
-        ItemsMut::new("w", batch, &[n], w)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
+    let operands = operands(batch, n, v, w, info)?;
     let order = Int::new("n", n)?;
     let lengths =
         Lengths::ask::<T>("syevd", |work| T::syevd(job, uplo, order, &mut [], &mut [], work))?;
@@ -129,13 +122,7 @@ pub fn sytrd<T: Routines>(
     if n == 0 {
         return crate::eigh::sytrd::sytrd(uplo, batch, n, a, d, e, tau, info, threads);
     }
-    let operands = (
-        ItemsInOut::new("a", batch, &[n, n], a)?,
-        ItemsMut::new("d", batch, &[n], d)?,
-        ItemsMut::new("e", batch, &[n - 1], e)?,
-        ItemsMut::new("tau", batch, &[n - 1], tau)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
+    let operands = crate::eigh::sytrd::operands(batch, n, a, d, e, tau, info)?;
     let order = Int::new("n", n)?;
     let lengths = Lengths::ask::<T>("sytrd", |work| {
         T::sytrd(uplo, order, &mut [], &mut [], &mut [], &mut [], work)

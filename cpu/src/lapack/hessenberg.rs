@@ -1,13 +1,10 @@
 //! Reduction to Hessenberg form, A = Q·H·Qᴴ. See [`crate::hessenberg`].
 
-use lapax_core::{ItemsInOut, ItemsMut};
-
 use super::integers::Int;
 use super::routines::Routines;
 use super::workspace::Lengths;
 use super::{checked, each, finite, in_place, qr};
-use crate::hessenberg::reduce::active_range;
-use crate::hessenberg::row_major;
+use crate::hessenberg::{operands, row_major};
 use crate::{Error, InOut, Serial, Threads};
 
 /// [`crate::hessenberg::gehrd`] by LAPACK's xGEHRD.
@@ -25,15 +22,10 @@ pub fn gehrd<T: Routines>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    active_range(n, low, high)?;
     if n == 0 {
         return crate::hessenberg::gehrd(batch, n, low, high, a, tau, info, threads);
     }
-    let operands = (
-        ItemsInOut::new("a", batch, &[n, n], a)?,
-        ItemsMut::new("tau", batch, &[n - 1], tau)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
+    let operands = operands(batch, n, (low, high), a, tau, info)?;
     let order = Int::new("n", n)?;
     let active = [Int::new("low", low)?, Int::new("high", high)?];
     let lengths =

@@ -1,14 +1,12 @@
 //! QR factorisation A = Q·R or A·P = Q·R, and the use of such a Q. See [`crate::qr`].
 
-use lapax_core::{Items, ItemsInOut, ItemsMut, index_fits_i32};
-
 use super::integers::{Int, Integers};
 use super::routines::Routines;
 use super::workspace::Lengths;
 use super::{checked, each, finite, in_place};
 use crate::matrix::layout::Factor;
-use crate::qr::q::at_least;
-use crate::qr::row_major;
+use crate::qr::q::{orgqr_operands, ormqr_operands};
+use crate::qr::{operands, pivoted, row_major};
 use crate::{Error, InOut, Serial, Side, Threads};
 
 /// [`crate::qr::geqrf`] by LAPACK's xGEQRF.
@@ -24,8 +22,7 @@ pub fn geqrf<T: Routines>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let k = m.min(n);
-    let operands =
-        (ItemsInOut::new("a", batch, &[m, n], a)?, ItemsMut::new("tau", batch, &[k], tau)?);
+    let operands = operands(batch, (m, n), a, tau)?;
     if k == 0 {
         return Ok(());
     }
@@ -57,17 +54,12 @@ pub fn geqp3<T: Routines>(
     tau: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("n", n)?;
     let k = m.min(n);
     if k == 0 {
         // The permutation is wanted all the same.
-        return crate::qr::pivoted::geqp3(batch, m, n, a, jpvt, tau, threads);
+        return pivoted::geqp3(batch, m, n, a, jpvt, tau, threads);
     }
-    let operands = (
-        ItemsInOut::new("a", batch, &[m, n], a)?,
-        ItemsInOut::new("jpvt", batch, &[n], jpvt)?,
-        ItemsMut::new("tau", batch, &[k], tau)?,
-    );
+    let operands = pivoted::operands(batch, (m, n), a, jpvt, tau)?;
     let (rows, columns) = (Int::new("m", m)?, Int::new("n", n)?);
     let lengths = Lengths::ask::<T>("geqp3", |work| {
         T::geqp3(rows, columns, &mut [], &mut Integers::with_room(0), &mut [], work)
@@ -81,7 +73,7 @@ pub fn geqp3<T: Routines>(
             checked(T::geqp3(rows, columns, a, pivots, tau, work));
             pivots.load(jpvt);
         } else {
-            checked(crate::qr::pivoted::geqp3(1, m, n, in_place(a), in_place(jpvt), tau, &Serial));
+            checked(pivoted::geqp3(1, m, n, in_place(a), in_place(jpvt), tau, &Serial));
         }
     });
     Ok(())
@@ -100,9 +92,7 @@ pub fn orgqr<T: Routines>(
     tau: &[T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    at_least(("m", m), ("n", n))?;
-    at_least(("n", n), ("t", t))?;
-    let operands = (ItemsInOut::new("a", batch, &[m, n], a)?, Items::new("tau", batch, &[t], tau)?);
+    let operands = orgqr_operands(batch, (m, n, t), a, tau)?;
     if n == 0 {
         return Ok(());
     }
@@ -140,13 +130,7 @@ pub fn ormqr<T: Routines>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let (r, others) = if side == Side::Left { (m, n) } else { (n, m) };
-    at_least(("r", r), ("t", t))?;
-    at_least(("p", p), ("t", t))?;
-    let operands = (
-        Items::new("a", batch, &[r, p], a)?,
-        Items::new("tau", batch, &[t], tau)?,
-        ItemsInOut::new("c", batch, &[m, n], c)?,
-    );
+    let operands = ormqr_operands(batch, (r, p, t), (m, n), a, tau, c)?;
     if m == 0 || n == 0 {
         return Ok(());
     }

@@ -1,14 +1,12 @@
 //! Schur form, A = Z·T·Zᴴ. See [`crate::schur`].
 
-use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
-
 use super::integers::Int;
 use super::routines::{Routines, Values};
 use super::workspace::Lengths;
 use super::{checked, each, finite, in_place};
-use crate::schur::row_major;
 use crate::schur::single::turn;
 use crate::schur::values::Eigenvalues;
+use crate::schur::{operands, row_major};
 use crate::{Error, InOut, Serial, Threads, Vectors};
 
 /// [`crate::schur::gees`] by LAPACK's xGEES, without sorting.
@@ -27,19 +25,10 @@ pub fn gees<T: Routines>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("n", n)?;
     if n == 0 {
         return crate::schur::gees(vectors, batch, n, a, z, w, sdim, info, threads);
     }
-    let (first, second, imaginary) = w.parts(n);
-    let operands = (
-        ItemsInOut::new("a", batch, &[n, n], a)?,
-        ItemsMut::new("z", batch, &[n, n], z)?,
-        ItemsMut::new("w", batch, &[n], first)?,
-        ItemsMut::new("wi", batch, &[imaginary], second)?,
-        ItemsMut::new("sdim", batch, &[], sdim)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
+    let (operands, _) = operands(batch, n, a, z, w, sdim, info)?;
     let order = Int::new("n", n)?;
     let lengths = Lengths::ask::<T>("gees", |work| {
         let nothing = Values { re: &mut [], im: &mut [] };

@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
-use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
+use lapax_core::{ItemsInOut, index_fits_i32};
 
 use super::integers::Int;
 use super::routines::{Decomposed, Routines};
 use super::workspace::{Lengths, Work};
 use super::{checked, each, finite, in_place};
 use crate::matrix::phase::{Leading, Turns};
-use crate::svd::row_major;
 use crate::svd::single::Svd;
+use crate::svd::{factors, row_major};
 use crate::{Error, InOut, Serial, SingularVectors, Threads};
 
 /// [`crate::svd::gesdd`] by LAPACK's xGESDD.
@@ -119,22 +119,10 @@ fn decompose_all<T: Routines>(
     if k == 0 {
         return (method.own)(job, batch, m, n, a, results, threads);
     }
-    let Svd { s, u, vt, info } = results;
     let (u_cols, vt_rows) = job.sides(m, n);
-    let (u, vt) = if job == SingularVectors::None {
-        u.fill(T::ZERO);
-        vt.fill(T::ZERO);
-        (&mut [][..], &mut [][..])
-    } else {
-        (u, vt)
-    };
-    let operands = (
-        ItemsInOut::new("a", batch, &[m, n], a)?,
-        ItemsMut::new("s", batch, &[k], s)?,
-        ItemsMut::new("u", batch, &[m, u_cols], u)?,
-        ItemsMut::new("vt", batch, &[vt_rows, n], vt)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
+    let a = ItemsInOut::new("a", batch, &[m, n], a)?;
+    let (s, u, vt, info) = factors(job, batch, (m, n), results)?;
+    let operands = (a, s, u, vt, info);
     let (rows, columns) = (Int::new("m", m)?, Int::new("n", n)?);
     let lengths = Lengths::ask::<T>(method.name, |work| {
         let nothing = Decomposed { a: &mut [], s: &mut [], u: &mut [], vt: &mut [] };

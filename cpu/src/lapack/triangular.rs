@@ -1,11 +1,10 @@
 //! Triangular solves, op(A)·X = B or X·op(A) = B. See [`crate::triangular`].
 
-use lapax_core::{Items, ItemsInOut};
-
 use super::integers::Int;
 use super::routines::Routines;
 use super::{checked, each, finite, in_place};
 use crate::matrix::triangle::triangle;
+use crate::triangular::operands;
 use crate::{Diag, Error, InOut, Serial, Side, Threads, Trans, Uplo};
 
 /// [`crate::triangular::trsm`] by the BLAS's xTRSM.
@@ -28,7 +27,7 @@ pub fn trsm<T: Routines>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let (q, nrhs) = if side == Side::Left { (m, n) } else { (n, m) };
-    let operands = (Items::new("a", batch, &[q, q], a)?, ItemsInOut::new("b", batch, &[m, n], b)?);
+    let operands = operands(batch, q, (m, n), a, b)?;
     if m == 0 || n == 0 {
         return Ok(());
     }

@@ -1,12 +1,10 @@
 //! Tridiagonal systems A·X = B. See [`crate::tridiagonal`].
 
-use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
-
 use super::integers::Int;
 use super::routines::Routines;
 use super::{checked, each, finite, in_place};
 use crate::tridiagonal::elimination::{Diagonals, work};
-use crate::tridiagonal::row_major;
+use crate::tridiagonal::{operands, row_major};
 use crate::{Error, InOut, Serial, Threads};
 
 /// [`crate::tridiagonal::gtsv`] by LAPACK's xGTSV.
@@ -24,14 +22,7 @@ pub fn gtsv<T: Routines>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("m", m)?;
-    let operands = (
-        ItemsInOut::new("dl", batch, &[m], a.dl)?,
-        ItemsInOut::new("d", batch, &[m], a.d)?,
-        ItemsInOut::new("du", batch, &[m], a.du)?,
-        ItemsInOut::new("b", batch, &[m, nrhs], b)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
+    let operands = operands(batch, (m, nrhs), a, b, info)?;
     let (order, columns) = (Int::new("m", m)?, Int::new("nrhs", nrhs)?);
     let scratch = || Copies { a: vec![T::ZERO; 3 * m], b: vec![T::ZERO; m * nrhs] };
     each::<T, _, _>(batch, operands, work(m, nrhs), threads, scratch, |copies, item| {

@@ -15,6 +15,7 @@ use lapax_core::{Items, ItemsInOut, ItemsMut, for_each, for_each_large, index_fi
 use lapax_cpu_macros::per_scalar;
 
 use crate::blas::trsv;
+use crate::lanes::lu::Operands;
 use crate::matrix::layout::Layout;
 use crate::matrix::panel::Panel;
 use crate::matrix::rows;
@@ -79,8 +80,6 @@ pub fn lu<T: Scalar>(
     factor_batch(Output::Permutation, batch, (m, n), operands, threads);
     Ok(())
 }
-
-pub(crate) type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsMut<'a, i32>, ItemsMut<'a, i32>);
 
 /// The operands of [`getrf`], or of [`lu`].
 pub(crate) fn operands<'a, T: Scalar>(

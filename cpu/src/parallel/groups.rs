@@ -8,6 +8,7 @@ use crate::simd::arch::Arch;
 use crate::simd::lane::width;
 use crate::simd::lane_real::LaneReal;
 use crate::simd::prefetch::ask;
+use crate::simd::vector::MAX_LANES;
 
 /// The least batch that goes through lanes: fewer matrices leave most of a register idle.
 pub(crate) const BATCH: usize = 4;
@@ -17,6 +18,13 @@ pub(crate) const BATCH: usize = 4;
 /// A matter of sizes alone, so that each matrix of a batch is computed in the same way.
 pub(crate) fn pay(batch: usize, order: usize, limit: usize) -> bool {
     batch >= BATCH && (1..=limit).contains(&order)
+}
+
+/// [`pay`] of a batch that has to fill half of the widest registers where its matrices are large.
+pub(crate) fn pay_filled(batch: usize, order: usize, limit: usize) -> bool {
+    /// The order from which on they are.
+    const LARGE: usize = 33;
+    pay(batch, order, limit) && (order < LARGE || batch >= MAX_LANES / 2)
 }
 
 /// The bytes of an operand's next group that are asked for before work on a group starts; more do not

@@ -54,8 +54,7 @@ pub fn geqrf<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let k = m.min(n);
-    let operands =
-        (ItemsInOut::new("a", batch, &[m, n], a)?, ItemsMut::new("tau", batch, &[k], tau)?);
+    let operands = operands(batch, (m, n), a, tau)?;
     if k == 0 {
         return Ok(());
     }
@@ -77,6 +76,16 @@ pub fn geqrf<T: Scalar>(
         }
     }
     Ok(())
+}
+
+/// The operands of [`geqrf`].
+pub(crate) fn operands<'a, T: Scalar>(
+    batch: usize,
+    (m, n): (usize, usize),
+    a: InOut<'a, T>,
+    tau: &'a mut [T],
+) -> Result<(ItemsInOut<'a, T>, ItemsMut<'a, T>), Error> {
+    Ok((ItemsInOut::new("a", batch, &[m, n], a)?, ItemsMut::new("tau", batch, &[m.min(n)], tau)?))
 }
 
 /// Factors each m × n row-major matrix of a batch as A = Q·R, with c columns of Q and c rows of R.
@@ -159,7 +168,7 @@ pub fn qr_r<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let k = m.min(n);
-    let operands = (Items::new("a", batch, &[m, n], a)?, ItemsMut::new("r", batch, &[c, n], r)?);
+    let operands = row_major::r_operands(batch, (m, n, c), a, r)?;
     if k == 0 {
         return Ok(());
     }

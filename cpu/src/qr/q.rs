@@ -42,9 +42,7 @@ pub fn orgqr<T: Scalar>(
     tau: &[T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    at_least(("m", m), ("n", n))?;
-    at_least(("n", n), ("t", t))?;
-    let operands = (ItemsInOut::new("a", batch, &[m, n], a)?, Items::new("tau", batch, &[t], tau)?);
+    let operands = orgqr_operands(batch, (m, n, t), a, tau)?;
     if n == 0 {
         return Ok(());
     }
@@ -66,6 +64,18 @@ pub fn orgqr<T: Scalar>(
         }
     }
     Ok(())
+}
+
+/// The operands of [`orgqr`].
+pub(crate) fn orgqr_operands<'a, T: Scalar>(
+    batch: usize,
+    (m, n, t): (usize, usize, usize),
+    a: InOut<'a, T>,
+    tau: &'a [T],
+) -> Result<(ItemsInOut<'a, T>, Items<'a, T>), Error> {
+    at_least(("m", m), ("n", n))?;
+    at_least(("n", n), ("t", t))?;
+    Ok((ItemsInOut::new("a", batch, &[m, n], a)?, Items::new("tau", batch, &[t], tau)?))
 }
 
 /// Multiplies each m × n matrix C of a batch by Q = H₁⋯H_t or by Qᴴ, in place.
@@ -95,13 +105,7 @@ pub fn ormqr<T: Scalar>(
         Side::Left => (m, n),
         Side::Right => (n, m),
     };
-    at_least(("r", r), ("t", t))?;
-    at_least(("p", p), ("t", t))?;
-    let operands = (
-        Items::new("a", batch, &[r, p], a)?,
-        Items::new("tau", batch, &[t], tau)?,
-        ItemsInOut::new("c", batch, &[m, n], c)?,
-    );
+    let operands = ormqr_operands(batch, (r, p, t), (m, n), a, tau, c)?;
     if m == 0 || n == 0 {
         return Ok(());
     }
@@ -128,10 +132,26 @@ pub fn ormqr<T: Scalar>(
     Ok(())
 }
 
-pub(crate) fn at_least(
-    larger: (&'static str, usize),
-    smaller: (&'static str, usize),
-) -> Result<(), Error> {
+/// The operands of [`ormqr`].
+#[allow(clippy::type_complexity, reason = "a tuple of operands")]
+pub(crate) fn ormqr_operands<'a, T: Scalar>(
+    batch: usize,
+    (r, p, t): (usize, usize, usize),
+    (m, n): (usize, usize),
+    a: &'a [T],
+    tau: &'a [T],
+    c: InOut<'a, T>,
+) -> Result<(Items<'a, T>, Items<'a, T>, ItemsInOut<'a, T>), Error> {
+    at_least(("r", r), ("t", t))?;
+    at_least(("p", p), ("t", t))?;
+    Ok((
+        Items::new("a", batch, &[r, p], a)?,
+        Items::new("tau", batch, &[t], tau)?,
+        ItemsInOut::new("c", batch, &[m, n], c)?,
+    ))
+}
+
+fn at_least(larger: (&'static str, usize), smaller: (&'static str, usize)) -> Result<(), Error> {
     let ((larger, larger_value), (smaller, smaller_value)) = (larger, smaller);
     if larger_value >= smaller_value {
         return Ok(());

@@ -66,14 +66,23 @@ pub(crate) fn qr_r<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let k = m.min(n);
-    Items::new("a", batch, &[m, n], a)?;
-    ItemsMut::new("r", batch, &[c, n], &mut *r)?;
+    r_operands(batch, (m, n, c), a, &mut *r)?;
     if k == 0 {
         return Ok(());
     }
     let (mut factors, mut tau) = (vec![T::ZERO; a.len()], vec![T::ZERO; batch * k]);
     transpose(batch, (m, n), a, &mut factors, threads)?;
     factor_apart(geqrf, batch, (m, n, c), (&mut factors, &mut tau, r), threads)
+}
+
+/// The operands of [`crate::qr::qr_r`].
+pub(crate) fn r_operands<'a, T: Scalar>(
+    batch: usize,
+    (m, n, c): (usize, usize, usize),
+    a: &'a [T],
+    r: &'a mut [T],
+) -> Result<(Items<'a, T>, ItemsMut<'a, T>), Error> {
+    Ok((Items::new("a", batch, &[m, n], a)?, ItemsMut::new("r", batch, &[c, n], r)?))
 }
 
 /// Factors column-major matrices in place, and writes the c rows of R by rows.

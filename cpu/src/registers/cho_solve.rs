@@ -19,7 +19,7 @@ pub(crate) struct Solve {
     pub(crate) nrhs: usize,
 }
 
-type Operands<'a, T> = (Items<'a, T>, Items<'a, T>, ItemsMut<'a, T>);
+pub(crate) type Operands<'a, T> = (Items<'a, T>, Items<'a, T>, ItemsMut<'a, T>);
 
 impl<T: Scalar> Kernel<T, Operands<'_, T>> for Solve {
     type Scratch = Scratch<T>;

@@ -33,6 +33,7 @@ use crate::simd::kind::Kind;
 use crate::{Error, InOut, Scalar, Threads, Vectors};
 use route::{Route, route};
 use single::{Double, Lanes, Scratch, cost, decompose, lanes_cost, turn};
+use values::Parts;
 
 pub use values::Eigenvalues;
 
@@ -60,16 +61,7 @@ pub fn gees<T: Scalar>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("n", n)?;
-    let (first, second, imaginary) = w.parts(n);
-    let operands = (
-        ItemsInOut::new("a", batch, &[n, n], a)?,
-        ItemsMut::new("z", batch, &[n, n], z)?,
-        ItemsMut::new("w", batch, &[n], first)?,
-        ItemsMut::new("wi", batch, &[imaginary], second)?,
-        ItemsMut::new("sdim", batch, &[], sdim)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
+    let (operands, imaginary) = operands(batch, n, a, z, w, sdim, info)?;
     let arch = Arch::new();
     match route(Kind::of::<T>(), batch, n) {
         Route::OrderOne => {
@@ -128,6 +120,29 @@ pub fn gees<T: Scalar>(
     Ok(())
 }
 
+/// The operands of [`gees`], and how many imaginary parts a matrix's eigenvalues have of their own.
+pub(crate) fn operands<'a, T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: InOut<'a, T>,
+    z: &'a mut [T],
+    w: Eigenvalues<'a, T>,
+    sdim: &'a mut [i32],
+    info: &'a mut [i32],
+) -> Result<(Operands<'a, T>, usize), Error> {
+    index_fits_i32("n", n)?;
+    let (w, wi, imaginary) = w.parts(n);
+    let operands = (
+        ItemsInOut::new("a", batch, &[n, n], a)?,
+        ItemsMut::new("z", batch, &[n, n], z)?,
+        ItemsMut::new("w", batch, &[n], w)?,
+        ItemsMut::new("wi", batch, &[imaginary], wi)?,
+        ItemsMut::new("sdim", batch, &[], sdim)?,
+        ItemsMut::new("info", batch, &[], info)?,
+    );
+    Ok((operands, imaginary))
+}
+
 /// The Schur form of each row-major n × n matrix of a batch, T in place of A, and Z by rows, as of [`gees`].
 ///
 /// Both are NaN where the matrix is not finite, or did not converge.
@@ -144,8 +159,7 @@ pub fn schur<T: Scalar>(
 ) -> Result<(), Error> {
     match route(Kind::of::<T>(), batch, n) {
         Route::OrderOne => {
-            let operands =
-                (ItemsInOut::new("t", batch, &[n, n], t)?, ItemsMut::new("z", batch, &[n, n], z)?);
+            let operands = row_major::operands(batch, n, t, z)?;
             for_each_part(batch, 1, operands, elementary::OF_ORDER_ONE, threads, |(t, z), _| {
                 let InOut { src, dst } = t.into_in_out();
                 for (i, (t, z)) in dst.iter_mut().zip(z.into_data()).enumerate() {
@@ -154,20 +168,11 @@ pub fn schur<T: Scalar>(
             });
         }
         Route::Lanes => {
-            let t = ItemsInOut::new("t", batch, &[n, n], t)?;
-            let z = ItemsMut::new("z", batch, &[n, n], z)?;
-            let imaginary = if T::IS_COMPLEX { 0 } else { n };
-            let mut values = [n, imaginary].map(|length| vec![T::ZERO; batch * length]);
-            let mut counts = [vec![0; batch], vec![0; batch]];
-            let ([w, wi], [sdim, info]) = (&mut values, &mut counts);
-            let operands = (
-                t,
-                z,
-                ItemsMut::new("w", batch, &[n], w)?,
-                ItemsMut::new("wi", batch, &[imaginary], wi)?,
-                ItemsMut::new("sdim", batch, &[], sdim)?,
-                ItemsMut::new("info", batch, &[], info)?,
-            );
+            let (t, z) = row_major::operands(batch, n, t, z)?;
+            let mut parts = Parts::<T>::new(batch * n);
+            let [sdim, info] = &mut [vec![0; batch], vec![0; batch]];
+            let (t, z, w) = (t.into_in_out(), z.into_data(), parts.eigenvalues());
+            let (operands, imaginary) = operands(batch, n, t, z, w, sdim, info)?;
             by_lanes(Vectors::Wanted, Layout::Rows, batch, n, imaginary, operands, threads);
         }
         Route::Double | Route::Blocked | Route::Parallel => {

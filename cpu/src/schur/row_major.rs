@@ -1,6 +1,6 @@
 //! Schur forms that lie by rows, by a routine for columns.
 
-use lapax_core::{ItemsMut, index_fits_i32};
+use lapax_core::{ItemsInOut, ItemsMut, index_fits_i32};
 use smallvec::smallvec;
 
 use super::values::{Eigenvalues, Parts};
@@ -30,10 +30,8 @@ pub(crate) fn schur<T: Scalar>(
     z: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("n", n)?;
     let InOut { src, dst } = t;
-    ItemsMut::new("t", batch, &[n, n], &mut *dst)?;
-    ItemsMut::new("z", batch, &[n, n], &mut *z)?;
+    operands(batch, n, InOut { src: None, dst: &mut *dst }, &mut *z)?;
     if n == 0 {
         return Ok(());
     }
@@ -45,4 +43,15 @@ pub(crate) fn schur<T: Scalar>(
     gees(Vectors::Wanted, batch, n, t, &mut *z, w, &mut sdim, &mut info, threads)?;
     transpose_in_place(batch, n, dst, threads)?;
     transpose_in_place(batch, n, z, threads)
+}
+
+/// The operands of [`crate::schur::schur`].
+pub(crate) fn operands<'a, T: Scalar>(
+    batch: usize,
+    n: usize,
+    t: InOut<'a, T>,
+    z: &'a mut [T],
+) -> Result<(ItemsInOut<'a, T>, ItemsMut<'a, T>), Error> {
+    index_fits_i32("n", n)?;
+    Ok((ItemsInOut::new("t", batch, &[n, n], t)?, ItemsMut::new("z", batch, &[n, n], z)?))
 }

@@ -96,24 +96,7 @@ fn decompose_all<T: Scalar<Real: Scalar>>(
     results: Svd<'_, T>,
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("m", m)?;
-    index_fits_i32("n", n)?;
-    let k = m.min(n);
-    let Svd { s, u, vt, info } = results;
-    let (u_cols, vt_rows) = job.sides(m, n);
-    let (u, vt) = if job == SingularVectors::None {
-        u.fill(T::ZERO);
-        vt.fill(T::ZERO);
-        (&mut [][..], &mut [][..])
-    } else {
-        (u, vt)
-    };
-    let results = (
-        ItemsMut::new("s", batch, &[k], s)?,
-        ItemsMut::new("u", batch, &[m, u_cols], u)?,
-        ItemsMut::new("vt", batch, &[vt_rows, n], vt)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
+    let results = factors(job, batch, (m, n), results)?;
     let call = Call { method, leading, job, m, n, arch: Arch::new() };
     let route = route(Kind::of::<T>(), method, job, batch, m, n);
     if route == Route::Lanes {
@@ -142,6 +125,37 @@ fn decompose_all<T: Scalar<Real: Scalar>>(
         }),
     }
     Ok(())
+}
+
+/// s, U, Vᴴ and info.
+type Results<'a, T> = (
+    ItemsMut<'a, <T as lapax_core::Scalar>::Real>,
+    ItemsMut<'a, T>,
+    ItemsMut<'a, T>,
+    ItemsMut<'a, i32>,
+);
+
+/// The results of [`gesdd`]; where no vectors are asked for theirs become zeros, and have no elements.
+pub(crate) fn factors<'a, T: Scalar>(
+    job: SingularVectors,
+    batch: usize,
+    (m, n): (usize, usize),
+    Svd { s, mut u, mut vt, info }: Svd<'a, T>,
+) -> Result<Results<'a, T>, Error> {
+    index_fits_i32("m", m)?;
+    index_fits_i32("n", n)?;
+    if job == SingularVectors::None {
+        u.fill(T::ZERO);
+        vt.fill(T::ZERO);
+        (u, vt) = (&mut [], &mut []);
+    }
+    let (u_cols, vt_rows) = job.sides(m, n);
+    Ok((
+        ItemsMut::new("s", batch, &[m.min(n)], s)?,
+        ItemsMut::new("u", batch, &[m, u_cols], u)?,
+        ItemsMut::new("vt", batch, &[vt_rows, n], vt)?,
+        ItemsMut::new("info", batch, &[], info)?,
+    ))
 }
 
 /// Decomposes each row-major m × n matrix of a batch, as [`gesdd`] does.
@@ -275,14 +289,6 @@ struct Call {
     n: usize,
     arch: Arch,
 }
-
-/// s, U, Vᴴ and info.
-type Results<'a, T> = (
-    ItemsMut<'a, <T as lapax_core::Scalar>::Real>,
-    ItemsMut<'a, T>,
-    ItemsMut<'a, T>,
-    ItemsMut<'a, i32>,
-);
 
 /// What one decomposition after another reuses.
 struct Reused<T: Scalar> {

@@ -5,7 +5,6 @@ use crate::divide::merge::SHARED_ORDER;
 use crate::parallel::groups;
 use crate::parallel::routes::{Routine, routes, routine};
 use crate::simd::kind::Kind;
-use crate::simd::vector;
 
 routes! {
     /// How a matrix is decomposed.
@@ -43,8 +42,6 @@ const LANES: usize = 128;
 /// the second-level cache sooner: at order 96, c128 took as long as one by one.
 const LANES_ELEMENTS: usize = 16384;
 const LANES_COMPLEX_VECTORS: usize = 4096;
-/// The smaller order from which on a batch has to fill half of the widest registers.
-const LARGE: usize = 33;
 /// The larger order up to which fewer matrices than half a register holds go through lanes too: Jacobi rotations
 /// need no reduction, and few allocations. One matrix with vectors, and without, one by one and in a lane, in a
 /// program's loop, ns: f64 n = 2 1396 and 813, 838 and 577, n = 4 2562 and 1841, 1483 and 1256, n = 8 5508 and 9289;
@@ -92,9 +89,8 @@ fn in_lanes(kind: Kind, job: SingularVectors, batch: usize, m: usize, n: usize) 
     // All columns of U, of which the taller side may have many more than A.
     let elements =
         if job == SingularVectors::All { m.max(n).saturating_pow(2) } else { m.saturating_mul(n) };
-    let fills = k < LARGE || batch >= vector::MAX_LANES / 2;
     let few = k > 0 && m.max(n) <= if kind.complex { FEW_COMPLEX } else { FEW };
-    few || fills && groups::pay(batch, k, LANES) && elements <= most
+    few || groups::pay_filled(batch, k, LANES) && elements <= most
 }
 
 /// Whether a matrix by itself, whose smaller order is k, becomes bidiagonal by a band.

@@ -12,6 +12,7 @@ use lapax_cpu_macros::per_scalar;
 use crate::blas::trsm::solve;
 use crate::blas::trsm_packed::Scratch;
 use crate::blas::trsv;
+use crate::lanes::triangular::Operands;
 use crate::matrix::layout::Layout;
 use crate::matrix::strips::{contiguous, strips};
 use crate::matrix::transpose::transpose_one;
@@ -57,7 +58,7 @@ pub fn trsm<T: Scalar>(
         Side::Left => (m, n),
         Side::Right => (n, m),
     };
-    let operands = (Items::new("a", batch, &[q, q], a)?, ItemsInOut::new("b", batch, &[m, n], b)?);
+    let operands = operands(batch, q, (m, n), a, b)?;
     if m == 0 || n == 0 {
         return Ok(());
     }
@@ -144,6 +145,17 @@ pub fn trsm<T: Scalar>(
         }
     }
     Ok(())
+}
+
+/// The operands of [`trsm`].
+pub(crate) fn operands<'a, T: Scalar>(
+    batch: usize,
+    q: usize,
+    (m, n): (usize, usize),
+    a: &'a [T],
+    b: InOut<'a, T>,
+) -> Result<Operands<'a, T>, Error> {
+    Ok((Items::new("a", batch, &[q, q], a)?, ItemsInOut::new("b", batch, &[m, n], b)?))
 }
 
 /// A q × q matrix, or its transpose.

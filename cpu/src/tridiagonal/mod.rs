@@ -49,14 +49,7 @@ pub fn gtsv<T: Scalar>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("m", m)?;
-    let operands = (
-        ItemsInOut::new("dl", batch, &[m], a.dl)?,
-        ItemsInOut::new("d", batch, &[m], a.d)?,
-        ItemsInOut::new("du", batch, &[m], a.du)?,
-        ItemsInOut::new("b", batch, &[m, nrhs], b)?,
-        ItemsMut::new("info", batch, &[], info)?,
-    );
+    let operands = operands(batch, (m, nrhs), a, b, info)?;
     let route = route(Layout::Columns, batch, m, nrhs);
     if route == Route::Lanes {
         let kernel = lanes::tridiagonal::Solve { m, nrhs };
@@ -97,6 +90,24 @@ pub fn gtsv<T: Scalar>(
     outcome.into_result()
 }
 
+/// The operands of [`gtsv`].
+pub(crate) fn operands<'a, T: Scalar>(
+    batch: usize,
+    (m, nrhs): (usize, usize),
+    a: Diagonals<'a, T>,
+    b: InOut<'a, T>,
+    info: &'a mut [i32],
+) -> Result<tridiagonal::Operands<'a, T>, Error> {
+    index_fits_i32("m", m)?;
+    Ok((
+        ItemsInOut::new("dl", batch, &[m], a.dl)?,
+        ItemsInOut::new("d", batch, &[m], a.d)?,
+        ItemsInOut::new("du", batch, &[m], a.du)?,
+        ItemsInOut::new("b", batch, &[m, nrhs], b)?,
+        ItemsMut::new("info", batch, &[], info)?,
+    ))
+}
+
 /// Solves A·X = B for each matrix of a batch, with B and X by rows.
 ///
 /// `b` and `x` are m × nrhs; X is NaN where A is singular: where an elimination with partial pivoting
@@ -118,13 +129,7 @@ pub fn tridiagonal_solve<T: Scalar>(
     if let Route::Sides | Route::Unblocked = route {
         return row_major::tridiagonal_solve(gtsv, batch, (m, nrhs), [dl, d, du], b, x, threads);
     }
-    let operands = (
-        Items::new("dl", batch, &[m], dl)?,
-        Items::new("d", batch, &[m], d)?,
-        Items::new("du", batch, &[m], du)?,
-        Items::new("b", batch, &[m, nrhs], b)?,
-        ItemsMut::new("x", batch, &[m, nrhs], x)?,
-    );
+    let operands = solve_operands(batch, (m, nrhs), [dl, d, du], b, x)?;
     let (outcome, time) = (Outcome::default(), nanoseconds::<T>(work(m, nrhs)));
     match route {
         Route::Lanes => {
@@ -174,13 +179,7 @@ pub fn tridiagonal_solve_perturbed<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let operands = (
-        Items::new("dl", batch, &[m], dl)?,
-        Items::new("d", batch, &[m], d)?,
-        Items::new("du", batch, &[m], du)?,
-        Items::new("b", batch, &[m, nrhs], b)?,
-        ItemsMut::new("x", batch, &[m, nrhs], x)?,
-    );
+    let operands = solve_operands(batch, (m, nrhs), [dl, d, du], b, x)?;
     if nrhs == 0 {
         return Ok(());
     }
@@ -223,4 +222,21 @@ pub fn tridiagonal_solve_perturbed<T: Scalar>(
         });
     }
     outcome.into_result()
+}
+
+/// The operands of [`tridiagonal_solve`], and of [`tridiagonal_solve_perturbed`].
+fn solve_operands<'a, T: Scalar>(
+    batch: usize,
+    (m, nrhs): (usize, usize),
+    [dl, d, du]: [&'a [T]; 3],
+    b: &'a [T],
+    x: &'a mut [T],
+) -> Result<tridiagonal::RowOperands<'a, T>, Error> {
+    Ok((
+        Items::new("dl", batch, &[m], dl)?,
+        Items::new("d", batch, &[m], d)?,
+        Items::new("du", batch, &[m], du)?,
+        Items::new("b", batch, &[m, nrhs], b)?,
+        ItemsMut::new("x", batch, &[m, nrhs], x)?,
+    ))
 }

@@ -35,7 +35,7 @@ pub(crate) struct Tiles<D: Scalar> {
     wide_real: Vec<D::Real>,
 }
 
-type Operands<'a, T> = (
+pub(crate) type Operands<'a, T> = (
     ItemsInOut<'a, T>,
     ItemsMut<'a, <T as lapax_core::Scalar>::Real>,
     ItemsMut<'a, <T as lapax_core::Scalar>::Real>,

@@ -99,7 +99,7 @@ pub(crate) struct Scratch<R> {
     rows: Padded<R>,
 }
 
-type Operands<'a, T> =
+pub(crate) type Operands<'a, T> =
     (Items<'a, T>, ItemsMut<'a, T>, ItemsMut<'a, <T as lapax_core::Scalar>::Real>);
 
 impl<T: Scalar> Kernel<T, Operands<'_, T>> for Find {

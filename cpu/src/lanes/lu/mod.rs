@@ -62,7 +62,7 @@ pub(super) enum Keep<'a, R> {
 
 type RealReg<S, X> = Reg<S, Vector<S, <X as Lane<S>>::Real>>;
 
-type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsMut<'a, i32>, ItemsMut<'a, i32>);
+pub(crate) type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsMut<'a, i32>, ItemsMut<'a, i32>);
 
 impl<T: Scalar> Kernel<T, Operands<'_, T>> for Factor {
     type Scratch = Scratch<T::Real>;

@@ -34,7 +34,7 @@ pub(crate) struct Tiles<R> {
     reciprocals: Tile<R>,
 }
 
-type Operands<'a, T> =
+pub(crate) type Operands<'a, T> =
     (ItemsInOut<'a, T>, ItemsInOut<'a, T>, ItemsInOut<'a, T>, ItemsInOut<'a, T>, ItemsMut<'a, i32>);
 
 impl<T: Scalar> Kernel<T, Operands<'_, T>> for Solve {
@@ -103,7 +103,8 @@ pub(crate) struct SolveRows {
 /// ones of 3 to 8 a tenth; the two were left so.
 const PAIRED_ROWS: std::ops::RangeInclusive<usize> = 16..=512;
 
-type RowOperands<'a, T> = (Items<'a, T>, Items<'a, T>, Items<'a, T>, Items<'a, T>, ItemsMut<'a, T>);
+pub(crate) type RowOperands<'a, T> =
+    (Items<'a, T>, Items<'a, T>, Items<'a, T>, Items<'a, T>, ItemsMut<'a, T>);
 
 impl<T: Scalar> Kernel<T, RowOperands<'_, T>> for SolveRows {
     type Scratch = (Tiles<T::Real>, Option<Tiles<T::Real>>);

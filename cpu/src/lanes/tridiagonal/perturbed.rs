@@ -1,10 +1,10 @@
 //! Tridiagonal systems A·X = B by elimination that perturbs pivots, one in each lane.
 
-use lapax_core::{Items, ItemsMut, Real as _, Scalar as _};
+use lapax_core::{Real as _, Scalar as _};
 use pulp::Simd;
 
 use super::columns::Division;
-use super::{Quotients, substitute};
+use super::{Quotients, RowOperands, substitute};
 use crate::Scalar;
 use crate::lanes::pack::{Shape, pack, unpack};
 use crate::matrix::layout::Layout;
@@ -30,9 +30,7 @@ pub(crate) struct Tiles<R> {
     b: Tile<R>,
 }
 
-type Operands<'a, T> = (Items<'a, T>, Items<'a, T>, Items<'a, T>, Items<'a, T>, ItemsMut<'a, T>);
-
-impl<T: Scalar, F> Kernel<T, Operands<'_, T>> for Solve<F>
+impl<T: Scalar, F> Kernel<T, RowOperands<'_, T>> for Solve<F>
 where
     F: Fn(T, T, T::Real) -> T + Sync,
 {
@@ -49,7 +47,7 @@ where
         &self,
         simd: S,
         scratch: &mut Tiles<T::Real>,
-        (dl, d, du, b, x): Operands<'_, T>,
+        (dl, d, du, b, x): RowOperands<'_, T>,
         count: usize,
     ) {
         let Self { m, nrhs, quotient } = self;

@@ -42,13 +42,7 @@ pub fn geqp3<T: Scalar>(
     tau: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("n", n)?;
-    let k = m.min(n);
-    let operands = (
-        ItemsInOut::new("a", batch, &[m, n], a)?,
-        ItemsInOut::new("jpvt", batch, &[n], jpvt)?,
-        ItemsMut::new("tau", batch, &[k], tau)?,
-    );
+    let operands = operands(batch, (m, n), a, jpvt, tau)?;
     if n == 0 {
         return Ok(());
     }
@@ -59,7 +53,7 @@ pub fn geqp3<T: Scalar>(
         }),
         // With pivoting there are no other ways.
         _ => {
-            let time = nanoseconds::<T>(products(m, n, 2 * k.max(1)));
+            let time = nanoseconds::<T>(products(m, n, 2 * m.min(n).max(1)));
             let scratch = || Scratch::new(m, n);
             for_each(batch, operands, time, threads, scratch, |scratch, (a, jpvt, tau)| {
                 factor_pivoted(a, m, jpvt, tau, scratch, arch);
@@ -67,4 +61,22 @@ pub fn geqp3<T: Scalar>(
         }
     }
     Ok(())
+}
+
+type Operands<'a, T> = (ItemsInOut<'a, T>, ItemsInOut<'a, i32>, ItemsMut<'a, T>);
+
+/// The operands of [`geqp3`].
+pub(crate) fn operands<'a, T: Scalar>(
+    batch: usize,
+    (m, n): (usize, usize),
+    a: InOut<'a, T>,
+    jpvt: InOut<'a, i32>,
+    tau: &'a mut [T],
+) -> Result<Operands<'a, T>, Error> {
+    index_fits_i32("n", n)?;
+    Ok((
+        ItemsInOut::new("a", batch, &[m, n], a)?,
+        ItemsInOut::new("jpvt", batch, &[n], jpvt)?,
+        ItemsMut::new("tau", batch, &[m.min(n)], tau)?,
+    ))
 }
