@@ -8,3 +8,24 @@ without it the function works outside of jit. What cannot be computed is NaN in 
 Functions that are compositions of JAX's run on lapax under `lapax.install()`, and on what JAX has
 without; those with targets of their own always run on lapax.
 """
+
+from lapax.linalg._structure import bandwidth, ishermitian, issymmetric, norm
+from lapax.linalg._toeplitz import (
+    circulant,
+    matmul_toeplitz,
+    solve_circulant,
+    solve_toeplitz,
+    toeplitz,
+)
+
+__all__ = [
+    "bandwidth",
+    "circulant",
+    "ishermitian",
+    "issymmetric",
+    "matmul_toeplitz",
+    "norm",
+    "solve_circulant",
+    "solve_toeplitz",
+    "toeplitz",
+]
