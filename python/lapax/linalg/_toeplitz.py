@@ -34,7 +34,8 @@ def toeplitz(c: Any, r: Any = None) -> Array:
     r = jnp.conj(c) if r is None else jnp.atleast_1d(jnp.asarray(r))
     c, r = same_batch("toeplitz", c=(c, 1), r=(r, 1))
     m, n = c.shape[-1], r.shape[-1]
-    return jnp.take(_diagonals(c, r), m - 1 - jnp.arange(m)[:, None] + jnp.arange(n), axis=-1)
+    matrix: Array = _diagonals(c, r)[..., m - 1 - jnp.arange(m)[:, None] + jnp.arange(n)]
+    return matrix
 
 
 def circulant(c: Any) -> Array:
@@ -42,7 +43,8 @@ def circulant(c: Any) -> Array:
     c = jnp.atleast_1d(jnp.asarray(c))
     n = c.shape[-1]
     index = jnp.arange(n)
-    return jnp.take(c, (index[:, None] - index) % max(n, 1), axis=-1)
+    matrix: Array = c[..., (index[:, None] - index) % max(n, 1)]
+    return matrix
 
 
 @operation("c_or_cr", "x")
