@@ -9,6 +9,37 @@ Functions that are compositions of JAX's run on lapax under `lapax.install()`, a
 without; those with targets of their own always run on lapax.
 """
 
+from lapax.linalg._cossin import cossin
+from lapax.linalg._factors import lu, lu_factor, lu_solve, polar, svd, svdvals
 from lapax.linalg._least_squares import lstsq, matrix_rank, pinv, pinvh
+from lapax.linalg._qr import qr, qr_multiply, rq, tria
+from lapax.linalg._qr_updates import qr_delete, qr_insert, qr_update
+from lapax.linalg._subspaces import null_space, orth, orthogonal_procrustes, subspace_angles
+from lapax.linalg._truncated import truncated_eigh, truncated_svd
 
-__all__ = ["lstsq", "matrix_rank", "pinv", "pinvh"]
+__all__ = [
+    "cossin",
+    "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "matrix_rank",
+    "null_space",
+    "orth",
+    "orthogonal_procrustes",
+    "pinv",
+    "pinvh",
+    "polar",
+    "qr",
+    "qr_delete",
+    "qr_insert",
+    "qr_multiply",
+    "qr_update",
+    "rq",
+    "subspace_angles",
+    "svd",
+    "svdvals",
+    "tria",
+    "truncated_eigh",
+    "truncated_svd",
+]

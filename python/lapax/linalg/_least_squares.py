@@ -144,7 +144,7 @@ def pinvh(
     """
     check_square("pinvh", a=a)
     cut_off = _cut_off("pinvh", a, atol, rtol)
-    a = _hermitian(a, lower)
+    a = from_triangle(a, lower)
     inverse = _hermitian_inverse(a, cut_off)
     if not return_rank:
         return inverse
@@ -175,7 +175,7 @@ def matrix_rank(
     cut_off = _cut_off("matrix_rank", A, tol, rtol if tol is None else 0.0)
     if hermitian:
         check_square("matrix_rank", A=A)
-        s = jnp.abs(jnp.linalg.eigh(_hermitian(A, lower=True), symmetrize_input=False)[0])
+        s = jnp.abs(jnp.linalg.eigh(from_triangle(A, lower=True), symmetrize_input=False)[0])
     else:
         s = jnp.linalg.svd(A, compute_uv=False)
     return jnp.sum(cut_off.kept(s), axis=-1)
@@ -208,7 +208,7 @@ def _cut_off(function: str, a: Array, atol: float | None, rtol: float | None) ->
     return CutOff(atol, rtol)
 
 
-def _hermitian(a: Array, lower: bool) -> Array:
+def from_triangle(a: Array, lower: bool) -> Array:
     """The Hermitian matrix of which `a` has one triangle."""
     strict = jnp.tril(a, -1) if lower else jnp.triu(a, 1)
     diagonal = jnp.real(jnp.diagonal(a, axis1=-2, axis2=-1)).astype(a.dtype)
@@ -272,7 +272,8 @@ def _leading(r: Array, cut_off: CutOff) -> Array:
 def _hermitian_inverse(a: Array, cut_off: CutOff) -> Array:
     w, v = jnp.linalg.eigh(a, symmetrize_input=False)
     inverse = cut_off.inverse(w, jnp.abs(w)).astype(a.dtype)
-    return (v * inverse[..., None, :]) @ adjoint(v)
+    p: Array = (v * inverse[..., None, :]) @ adjoint(v)
+    return p
 
 
 @_hermitian_inverse.defjvp
