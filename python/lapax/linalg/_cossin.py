@@ -1,10 +1,11 @@
 """The CS decomposition of unitary matrices in 2 × 2 blocks.
 
-X = U·CS·Vᴴ with U = diag(U₁, U₂) and V = diag(V₁, V₂), by Van Loan's way ("Computing the CS and the
-generalized singular value decompositions", Numer. Math. 46 (1985)): the cosines from the singular
-values of X₁₁; the sines from the QR decomposition of X₂₁·V₁, whose columns are orthogonal; and where
-sines are small, and those columns not orthogonal to their own length, from the singular values of
-that part of R. All shapes depend on p and q alone: what Van Loan splits by value is masked.
+X = U·CS·Vᴴ with U = diag(U₁, U₂) and V = diag(V₁, V₂), by Van Loan's way ("Computing the CS and
+the generalized singular value decompositions", Numer. Math. 46 (1985)): the cosines from the
+singular values of X₁₁; the sines from the QR decomposition of X₂₁·V₁, whose columns are orthogonal;
+and where sines are small, and those columns not orthogonal to the precision of their own length,
+from the singular values of that part of R. All shapes depend on p and q alone: what Van Loan splits
+by value is masked.
 """
 
 from __future__ import annotations
@@ -71,8 +72,7 @@ def cossin(
     """
     blocks = _blocks(X, p, q)
     sizes = _sizes(blocks)
-    with_vectors = compute_u or compute_vh
-    (u1, u2), theta, (v1h, v2h) = _decomposed(*blocks, sizes, swap_sign, with_vectors)
+    (u1, u2), theta, (v1h, v2h) = _decomposed(*blocks, sizes, swap_sign, compute_u or compute_vh)
     empty = jnp.zeros((*theta.shape[:-1], 0, 0), u1.dtype)
     u = (u1, u2) if compute_u else (empty, empty)
     vh = (v1h, v2h) if compute_vh else (empty, empty)
@@ -136,58 +136,58 @@ def _sizes(blocks: list[Array]) -> Sizes:
 
 @partial(jax.custom_jvp, nondiff_argnums=(4, 5, 6))
 def _decomposed(
-    x11: Array, x12: Array, x21: Array, x22: Array, sizes: Sizes, swap_sign: bool, _: bool
+    x11: Array, x12: Array, x21: Array, x22: Array, sizes: Sizes, swap_sign: bool, vectors: bool
 ) -> tuple[tuple[Array, Array], Array, tuple[Array, Array]]:
-    p, q, m, r, n11, _, n21, _ = sizes
+    """U₁ and U₂, θ, V₁ᴴ and V₂ᴴ, whether or not the vectors are asked for."""
+    del vectors
+    count = sizes.n11 + sizes.r
     u1, c, v1h = jnp.linalg.svd(x11, full_matrices=True)
-    v1 = adjoint(v1h)
-    c = c[..., n11 : n11 + r]  # Those before are 1.
 
-    # From here on the largest sine is first: columns of V₁ and U₂ are in reverse order.
-    v1 = v1[..., ::-1]
+    # The largest sine is first for a while: columns of V₁ and U₂ are in reverse order.
+    v1 = adjoint(v1h)[..., ::-1]
     u2, triangle = _positive_qr((-x21 if swap_sign else x21) @ v1)
     small = c[..., ::-1] > EQUAL
-    turn_u, s, turn_v = _small_sines(triangle[..., n21 : n21 + r, n21 : n21 + r], small)
-    coupled = slice(n21, n21 + r)
-    u2 = u2.at[..., coupled].set(u2[..., coupled] @ turn_u)[..., ::-1]
-    v1 = v1.at[..., coupled].set(v1[..., coupled] @ turn_v)[..., ::-1]
-    s = s[..., ::-1]
+    turn_u, s, turn_v = _small_sines(
+        triangle[..., sizes.n21 : sizes.n21 + sizes.r, sizes.n21 :], small
+    )
+    u2 = _turned(u2, turn_u, sizes.n21)[..., ::-1]
+    v1 = _turned(v1, turn_v, sizes.n21)[..., ::-1]
 
-    # X₁₁·V₁ = U₁·C·Z, whose columns are orthogonal to their own length where V₁ was turned.
-    turned = c[..., :, None].astype(x11.dtype) * turn_v[..., ::-1, ::-1]
-    turn, triangle = _positive_qr(turned)
-    coupled = slice(n11, n11 + r)
-    u1 = u1.at[..., coupled].set(u1[..., coupled] @ turn)
+    # X₁₁·V₁ = U₁·C·Z, whose columns are orthogonal enough: where V₁ was turned cosines are large.
+    turn, triangle = _positive_qr(c[..., None].astype(x11.dtype) * turn_v[..., ::-1, ::-1])
+    u1 = _turned(u1, turn, 0)
     c = jnp.where(small[..., ::-1], jnp.real(_diagonal_of(triangle)), c)
-    theta = jnp.arctan2(s, c)
+    theta = jnp.arctan2(s[..., ::-1], c[..., sizes.n11 : count])
 
-    _, c12, _, c22 = _middle(theta, sizes, swap_sign)
-    v2h = jnp.swapaxes(c12, -1, -2).astype(x11.dtype) @ (adjoint(u1) @ x12)
-    v2h = v2h + jnp.swapaxes(c22, -1, -2).astype(x11.dtype) @ (adjoint(u2) @ x22)
+    _, c12, _, c22 = (
+        jnp.swapaxes(x, -1, -2).astype(x11.dtype) for x in _middle(theta, sizes, swap_sign)
+    )
+    v2h = c12 @ (adjoint(u1) @ x12) + c22 @ (adjoint(u2) @ x22)
     return (u1, u2), theta, (adjoint(v1), v2h)
 
 
 @_decomposed.defjvp
 def _decomposed_jvp(
-    sizes: Sizes, swap_sign: bool, with_vectors: bool, primals: Any, tangents: Any
+    sizes: Sizes, swap_sign: bool, vectors: bool, primals: Any, tangents: Any
 ) -> Any:
-    if with_vectors:
+    if vectors:
         raise NotImplementedError(
             "cossin: U and V have no derivative: pass compute_u=False and compute_vh=False for "
             "that of the angles"
         )
-    results = _decomposed(*primals, sizes, swap_sign, with_vectors)
+    results = _decomposed(*primals, sizes, swap_sign, vectors)
     (u1, u2), theta, (v1h, _) = results
     dx11, _, dx21, _ = tangents
-    v1 = adjoint(v1h)[..., sizes.n11 : sizes.n11 + sizes.r]
-    u1 = u1[..., sizes.n11 : sizes.n11 + sizes.r]
-    u2 = u2[..., sizes.n22 : sizes.n22 + sizes.r]
-    dc = jnp.real(jnp.sum(jnp.conj(u1) * (dx11 @ v1), axis=-2))
-    ds = jnp.real(jnp.sum(jnp.conj(u2) * (dx21 @ v1), axis=-2))
-    dtheta = jnp.cos(theta) * (-ds if swap_sign else ds) - jnp.sin(theta) * dc
-    (u1, u2), _, (v1h, v2h) = results
-    none = jax.tree.map(jnp.zeros_like, ((u1, u2), (v1h, v2h)))
-    return results, (none[0], dtheta, none[1])
+
+    def slope(u: Array, at: int, dx: Array) -> Array:
+        """The diagonal of Uᴴ·dX·V₁ where there is an angle."""
+        u, v = u[..., at : at + sizes.r], adjoint(v1h)[..., sizes.n11 : sizes.n11 + sizes.r]
+        return jnp.real(jnp.sum(jnp.conj(u) * (dx @ v), axis=-2))
+
+    ds = slope(u2, sizes.n22, -dx21 if swap_sign else dx21)
+    dtheta = jnp.cos(theta) * ds - jnp.sin(theta) * slope(u1, sizes.n11, dx11)
+    none_u, _, none_v = jax.tree.map(jnp.zeros_like, results)
+    return results, (none_u, dtheta, none_v)
 
 
 def _positive_qr(a: Array) -> tuple[Array, Array]:
@@ -202,18 +202,31 @@ def _positive_qr(a: Array) -> tuple[Array, Array]:
 
 
 def _small_sines(triangle: Array, small: Array) -> tuple[Array, Array, Array]:
-    """The singular value decomposition of the last block of R, where the sines are small.
+    """The singular value decomposition of the last part of R, where the sines are small.
 
     Before it R is diagonal, and its vectors are those of the identity: for the decomposition its
-    diagonal is replaced by values above all sines, that differ by one.
+    diagonal is replaced by values above all sines, that differ by one. R is [r, r + n₁₁], and the
+    last columns belong to sines of zero.
     """
-    r = small.shape[-1]
+    r, columns = triangle.shape[-2:]
+    rows = small[..., :r]
+    above = jnp.where(rows, 0, r + 1 - jnp.arange(r)).astype(triangle.dtype)
+    part = jnp.where(rows[..., :, None] & small[..., None, :], triangle, 0)
+    u, s, vh = jnp.linalg.svd(part + above[..., None] * jnp.eye(r, columns, dtype=triangle.dtype))
+    s = jnp.where(rows, s, jnp.real(_diagonal_of(triangle)))
+    return _within(u, rows), s, _within(adjoint(vh), small)
+
+
+def _within(turn: Array, small: Array) -> Array:
+    """A unitary matrix in the part where sines are small, the identity outside of it."""
     both = small[..., :, None] & small[..., None, :]
-    eye = jnp.eye(r, dtype=triangle.dtype)
-    above = jnp.where(small, 0, r + 1 - jnp.arange(r)).astype(triangle.dtype)
-    u, s, vh = jnp.linalg.svd(jnp.where(both, triangle, 0) + above[..., None] * eye)
-    s = jnp.where(small, s, jnp.real(_diagonal_of(triangle)))
-    return jnp.where(both, u, eye), s, jnp.where(both, adjoint(vh), eye)
+    return jnp.where(both, turn, jnp.eye(small.shape[-1], dtype=turn.dtype))
+
+
+def _turned(vectors: Array, turn: Array, first: int) -> Array:
+    """Columns from `first` on multiplied by a square matrix of their number."""
+    columns = slice(first, first + turn.shape[-1])
+    return vectors.at[..., columns].set(vectors[..., columns] @ turn)
 
 
 def _middle(theta: Array, sizes: Sizes, swap_sign: bool) -> tuple[Array, Array, Array, Array]:
@@ -250,4 +263,5 @@ def _diagonal(a: Array, b: Array) -> Array:
 
 
 def _diagonal_of(a: Array) -> Array:
-    return jnp.diagonal(a, axis1=-2, axis2=-1)
+    diagonal: Array = jnp.diagonal(a, axis1=-2, axis2=-1)
+    return diagonal
