@@ -14,7 +14,7 @@ from jax.test_util import check_grads
 
 from lapax import linalg
 
-SHAPES = [(7, 4, 4), (7, 4, 2), (4, 6, 4), (4, 6, 2), (5, 5, 5)]
+SHAPES = [(7, 4, 4), (7, 4, 2), (4, 6, 2)]
 
 
 def matrix(m: int, n: int, rank: int, dtype: Any = np.float64, seed: int = 0) -> np.ndarray:
@@ -139,8 +139,7 @@ def of_rank_two(function: Callable[..., Any]) -> Callable[..., Any]:
     return jax.jit(lambda f, g, *rest: function(f @ g, *rest))
 
 
-@pytest.mark.parametrize("driver", [None, "gelsy"])
-@pytest.mark.parametrize("m", [4, 2])
+@pytest.mark.parametrize(("driver", "m"), [(None, 4), ("gelsy", 2)])
 def test_solution_has_a_derivative_at_deficient_rank(driver: str | None, m: int) -> None:
     with jax.enable_x64(True):
         f, g, b = matrix(m, 2, 2, complex), matrix(2, 3, 2, complex), matrix(m, 2, 2, complex)
