@@ -8,3 +8,26 @@ without it the function works outside of jit. What cannot be computed is NaN in 
 Functions that are compositions of JAX's run on lapax under `lapax.install()`, and on what JAX has
 without; those with targets of their own always run on lapax.
 """
+
+from __future__ import annotations
+
+from lapax.linalg._definite import (
+    SolveLogdet,
+    cho_factor,
+    cho_solve,
+    cholesky_of_inverse,
+    solve_logdet,
+    tri_inverse,
+)
+from lapax.linalg._generalised import eigh, eigvalsh
+
+__all__ = [
+    "SolveLogdet",
+    "cho_factor",
+    "cho_solve",
+    "cholesky_of_inverse",
+    "eigh",
+    "eigvalsh",
+    "solve_logdet",
+    "tri_inverse",
+]
