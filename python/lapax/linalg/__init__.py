@@ -11,6 +11,7 @@ without; those with targets of their own always run on lapax.
 
 from __future__ import annotations
 
+from lapax.linalg._cholesky_update import cholesky_downdate, cholesky_update
 from lapax.linalg._definite import (
     SolveLogdet,
     cho_factor,
@@ -20,14 +21,30 @@ from lapax.linalg._definite import (
     tri_inverse,
 )
 from lapax.linalg._generalised import eigh, eigvalsh
+from lapax.linalg._pivoted_cholesky import PivotedCholesky, pivoted_cholesky
+from lapax.linalg._schur import hessenberg, schur
+from lapax.linalg._semidefinite import psd_inverse, psd_inverse_sqrt, psd_sqrt
+from lapax.linalg._spectra import eig, eigvals, svd
 
 __all__ = [
+    "PivotedCholesky",
     "SolveLogdet",
     "cho_factor",
     "cho_solve",
+    "cholesky_downdate",
     "cholesky_of_inverse",
+    "cholesky_update",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
+    "hessenberg",
+    "pivoted_cholesky",
+    "psd_inverse",
+    "psd_inverse_sqrt",
+    "psd_sqrt",
+    "schur",
     "solve_logdet",
+    "svd",
     "tri_inverse",
 ]

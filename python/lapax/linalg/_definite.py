@@ -97,9 +97,7 @@ def solve_logdet(
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _from_one_factor(
-    retry: _Retry, a: Array, b: Array
-) -> tuple[Array, Array, Array, Array, Array]:
+def _from_one_factor(retry: _Retry, a: Array, b: Array) -> tuple[Array, Array, Array, Array, Array]:
     factor, added = _factor(a, retry)
     diagonal = jnp.diagonal(factor, axis1=-2, axis2=-1).real
     y = _l_solve(factor, b)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 
 from lapax.linalg._arguments import Array, check_choice
 
@@ -34,22 +33,29 @@ def degenerate_rule(function: str, how: str | None, width: float | None) -> Dege
     return Degenerate(how, width)
 
 
-def reciprocal(difference: Array, largest: Array, rule: Degenerate) -> Array:
-    """1/x of each element of real matrices of differences, zero on the diagonal.
+def reciprocal(x: Array, largest: Array, rule: Degenerate, zero: Array) -> Array:
+    """1/x of each element of matrices [..., n, n] of differences, zero where `zero` says.
 
-    With η = width·largest, `"mask"` makes it zero where |x| ≤ η, and `"broaden"` is x/(x² + η²).
-    The default width of `"mask"` is 16·n·ε: values of one cluster come out apart by up to the error
-    of a decomposition, a small multiple of ε·‖A‖. That of `"broaden"` is √ε: errors of ε in P are
-    then multiplied by at most 1/(2·√ε), and a gap x is off by the relative √ε-th part of largest/x,
-    squared.
+    With η = width·largest, `"mask"` makes it zero where |x| ≤ η, and `"broaden"` is x/(x² + η²),
+    of complex differences conj(x)/(|x|² + η²). The default width of `"mask"` is 16·n·ε: values of
+    one cluster come out apart by up to the error of a decomposition, a small multiple of ε·‖A‖.
+    That of `"broaden"` is √ε: errors of ε in P are then multiplied by at most 1/(2·√ε), and a gap
+    x is off by the relative √ε-th part of largest/x, squared.
     """
-    n, eps = difference.shape[-1], np.finfo(difference.dtype).eps
-    zero = jnp.eye(n, dtype=bool)
     if rule.how is None:
-        return jnp.where(zero, 0, 1 / jnp.where(zero, 1, difference))
-    default = 16 * n * eps if rule.how == "mask" else np.sqrt(eps)
+        return jnp.where(zero, 0, 1 / jnp.where(zero, 1, x))
+    eps = jnp.finfo(x.dtype).eps
+    default = 16 * x.shape[-1] * eps if rule.how == "mask" else eps**0.5
     eta = (default if rule.width is None else rule.width) * largest[..., None, None]
-    zero |= (abs(difference) <= eta) if rule.how == "mask" else (difference == 0)
-    safe = jnp.where(zero, 1, difference)
-    inverse = 1 / safe if rule.how == "mask" else safe / (safe**2 + eta**2)
+    zero |= (abs(x) <= eta) if rule.how == "mask" else (x == 0)
+    safe = jnp.where(zero, 1, x)
+    inverse = 1 / safe if rule.how == "mask" else safe.conj() / (abs(safe) ** 2 + eta**2)
     return jnp.where(zero, 0, inverse)
+
+
+def differences(w: Array, rule: Degenerate) -> Array:
+    """F of F∘P: Fᵢⱼ for 1/(λⱼ − λᵢ), zero on the diagonal."""
+    n = w.shape[-1]
+    largest = jnp.max(abs(w), -1, initial=0)
+    x = w[..., None, :] - w[..., :, None]
+    return reciprocal(x, largest, rule, jnp.eye(n, dtype=bool))

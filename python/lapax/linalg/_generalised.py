@@ -25,7 +25,7 @@ from lapax.linalg._arguments import (
     outside_jit,
     same_batch,
 )
-from lapax.linalg._degenerate import Degenerate, degenerate_rule, reciprocal
+from lapax.linalg._degenerate import Degenerate, degenerate_rule, differences
 from lapax.linalg._subsets import Subset
 
 __all__ = ["eigh", "eigvalsh"]
@@ -54,7 +54,7 @@ def eigh(
     Types 1, 2 and 3 are A·v = λ·B·v, A·B·v = λ·v and B·A·v = λ·v; Vᴴ·B·V = I for the first two,
     Vᴴ·B⁻¹·V = I for the third. Of `a` and `b` [..., n, n] only the triangle that `lower` names is
     read. Results are w [..., n], real and ascending, and v [..., n, n] unless `eigvals_only`. NaN
-    where B is not positive definite. `driver` means nothing here.
+    where B is not positive definite.
 
     `subset_by_index` (first, last) gives these, both included. `subset_by_value` (low, high] gives
     those inside: with `size` the first so many of them, w filled with NaN, v with zeros, and the
@@ -68,10 +68,10 @@ def eigh(
     vᴴ·B·dv is real. Where eigenvalues repeat, derivatives of vectors are infinite or NaN, unless
     `degenerate` is `"mask"`, which makes Fᵢⱼ zero where |λⱼ − λᵢ| ≤ η, or `"broaden"`, which makes
     it (λⱼ − λᵢ)/((λⱼ − λᵢ)² + η²); η is `width` times the largest |λ|. Gradients of functions that
-    do not change when vectors of one cluster are rotated are right then, see `reciprocal`.
+    do not change when vectors of one cluster are rotated are right then, see _degenerate.py.
 
-    Raises ValueError where shapes do not fit, for another `type`, for both subsets, and for a
-    subset that is reversed or out of range.
+    Raises ValueError where shapes do not fit, for another `type`, for a `driver` that SciPy has not
+    for the problem (none matters), for both subsets, and for one reversed or out of range.
     """
     del overwrite_a, overwrite_b, check_finite
     rule = degenerate_rule("eigh", degenerate, width)
@@ -195,8 +195,7 @@ def _(
 ) -> tuple[Any, Any]:
     w, v = _pairs(kind, rule, *primals)
     q, p = _perturbations(kind, w, v, *primals, *tangents)
-    largest = jnp.max(abs(w), -1, initial=0)
-    x = reciprocal(w[..., None, :] - w[..., :, None], largest, rule) * p
+    x = differences(w, rule) * p
     dw = jnp.diagonal(p, axis1=-2, axis2=-1).real
     if q is not None:
         x -= q.real * jnp.eye(w.shape[-1], dtype=w.dtype) / 2

@@ -30,9 +30,7 @@ class Subset(NamedTuple):
     ) -> Subset:
         """Raises ValueError for both intervals, or for one that is reversed or out of range."""
         if by_index is not None and by_value is not None:
-            raise ValueError(
-                f"{function}: expected subset_by_index or subset_by_value, got both"
-            )
+            raise ValueError(f"{function}: expected subset_by_index or subset_by_value, got both")
         if size is not None and by_value is None:
             raise ValueError(f"{function}: size: expected with subset_by_value, got {size}")
         if by_index is not None:
