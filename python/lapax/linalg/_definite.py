@@ -6,7 +6,7 @@ Solution, log-determinant and what else one factor gives, with derivatives from 
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -106,9 +106,7 @@ def _from_one_factor(retry: _Retry, a: Array, b: Array) -> tuple[Array, Array, A
 
 
 @_from_one_factor.defjvp
-def _(
-    retry: _Retry, primals: tuple[Array, Array], tangents: tuple[Array, Array]
-) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+def _(retry: _Retry, primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> Any:
     (a, b), (da, db) = primals, tangents
     results = _from_one_factor(retry, a, b)
     factor, added, _, x, _ = results
@@ -147,7 +145,7 @@ def _factor(a: Array, retry: _Retry) -> tuple[Array, Array]:
         tried = jnp.linalg.cholesky(a + shift, symmetrize_input=False)
         return k + 1, added, jnp.where(again[..., None, None], tried, factor)
 
-    _, added, factor = jax.lax.while_loop(unfinished, attempt, (0, added, factor))
+    _, added, factor = jax.lax.while_loop(unfinished, attempt, (jnp.int32(0), added, factor))
     return factor, added
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
 from lapax.linalg._arguments import Array, check_choice
 
@@ -44,7 +45,7 @@ def reciprocal(x: Array, largest: Array, rule: Degenerate, zero: Array) -> Array
     """
     if rule.how is None:
         return jnp.where(zero, 0, 1 / jnp.where(zero, 1, x))
-    eps = jnp.finfo(x.dtype).eps
+    eps = float(np.finfo(x.dtype).eps)
     default = 16 * x.shape[-1] * eps if rule.how == "mask" else eps**0.5
     eta = (default if rule.width is None else rule.width) * largest[..., None, None]
     zero |= (abs(x) <= eta) if rule.how == "mask" else (x == 0)

@@ -161,17 +161,16 @@ def _pairs(kind: int, rule: Degenerate, a: Array, b: Array | None) -> tuple[Arra
         return w, v
     factor = jnp.linalg.cholesky(b, symmetrize_input=False)
     w, y = jnp.linalg.eigh(_reduced(kind, a, factor))
-    definite = jnp.isfinite(w)
     v = factor @ y if kind == 3 else _lh_solve(factor, y)
-    return w, jnp.where(definite[..., None, :], v, jnp.nan)
+    return w, v
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _values(kind: int, a: Array, b: Array | None) -> Array:
-    if b is None:
-        return jnp.linalg.eigvalsh(a, symmetrize_input=False)
-    factor = jnp.linalg.cholesky(b, symmetrize_input=False)
-    return jnp.linalg.eigvalsh(_reduced(kind, a, factor))
+    if b is not None:
+        a = _reduced(kind, a, jnp.linalg.cholesky(b, symmetrize_input=False))
+    w: Array = jnp.linalg.eigvalsh(a)
+    return w
 
 
 def _reduced(kind: int, a: Array, factor: Array) -> Array:

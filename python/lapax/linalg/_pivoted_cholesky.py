@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +64,7 @@ def _factored(columns: int, tol: float | None, a: Array) -> tuple[Array, Array, 
     n, real = a.shape[-1], real_dtype(a.dtype)
     remaining = jnp.diagonal(a, axis1=-2, axis2=-1).real
     if tol is None:
-        limit = n * jnp.finfo(real).eps * jnp.max(remaining, -1)
+        limit = n * float(np.finfo(a.dtype).eps) * jnp.max(remaining, -1)
     else:
         limit = jnp.full(a.shape[:-2], tol, real)
 
@@ -96,9 +96,7 @@ def _factored(columns: int, tol: float | None, a: Array) -> tuple[Array, Array, 
 
 
 @_factored.defjvp
-def _(
-    columns: int, tol: float | None, primals: tuple[Array], tangents: tuple[Array]
-) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+def _(columns: int, tol: float | None, primals: tuple[Array], tangents: tuple[Array]) -> Any:
     ((a,), (da,)) = primals, tangents
     factor, pivots, found = _factored(columns, tol, a)
     chosen = pivots[..., :columns]
@@ -119,6 +117,6 @@ def _right_solve(square: Array, b: Array) -> Array:
     return triangular_solve(square, b, lower=True, transpose_a=True, conjugate_a=True)
 
 
-def _no_change(x: Array) -> Array:
+def _no_change(x: Array) -> np.ndarray[Any, Any]:
     """The derivative of integers."""
-    return np.zeros(x.shape, jax.dtypes.float0)  # type: ignore[return-value]
+    return np.zeros(x.shape, jax.dtypes.float0)

@@ -61,7 +61,8 @@ def schur(
 
 
 def _diagonal(t: Array) -> Array:
-    return jnp.diagonal(t, axis1=-2, axis2=-1)
+    diagonal: Array = jnp.diagonal(t, axis1=-2, axis2=-1)
+    return diagonal
 
 
 def _reordered(t: Array, z: Array, chosen: Array) -> tuple[Array, Array]:
@@ -94,7 +95,7 @@ def _reordered(t: Array, z: Array, chosen: Array) -> tuple[Array, Array]:
     def unsorted(state: tuple[Array, Array, Array, Array]) -> Array:
         return jnp.any(inverted(state[3])) & (state[0] <= n)
 
-    _, t, z, _ = jax.lax.while_loop(unsorted, exchange, (0, t, z, chosen))
+    _, t, z, _ = jax.lax.while_loop(unsorted, exchange, (jnp.int32(0), t, z, chosen))
     return t, z
 
 
@@ -139,4 +140,4 @@ def hessenberg(
     check_square("hessenberg", a=a)
     if a.shape[-1] == 0:
         return (a, a) if calc_q else a
-    return jsl.hessenberg(a, calc_q=calc_q)
+    return jsl.hessenberg(a, calc_q=True) if calc_q else jsl.hessenberg(a, calc_q=False)

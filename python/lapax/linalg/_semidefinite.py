@@ -1,7 +1,8 @@
 """A⁻¹, A^½ and A^-½ of positive semidefinite matrices by eigenvalues, with a smooth cut-off.
 
-f(A) = V·diag(f(λ))·Vᴴ with f(λ) = λᵖ·s(λ) and s(λ) = λ⁴/(λ⁴ + c⁴), p = −1, ½ or −½: eigenvalues well
-above c count in full, those well below not at all. With g = √(λ/c), f = cᵖ·gᵐ/(1 + g⁸), m = 8 + 2·p.
+f(A) = V·diag(f(λ))·Vᴴ with f(λ) = λᵖ·s(λ) and s(λ) = λ⁴/(λ⁴ + c⁴), p = −1, ½ or −½: eigenvalues
+well above c count in full, those well below not at all. With g = √(λ/c), f = cᵖ·gᵐ/(1 + g⁸) and
+m = 8 + 2·p.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lapax.linalg._arguments import Array, adjoint, check_square, operation, real_dtype
+from lapax.linalg._arguments import Array, adjoint, check_square, operation
 
 __all__ = ["psd_inverse", "psd_inverse_sqrt", "psd_sqrt"]
 
@@ -66,16 +67,16 @@ def _function(function: str, p: float, a: Array, rtol: float | None) -> Array:
         raise ValueError(f"{function}: rtol: expected a positive number, got {rtol!r}")
     if a.shape[-1] == 0:
         return a
-    rtol = a.shape[-1] * float(np.finfo(real_dtype(a.dtype)).eps) if rtol is None else rtol
-    return _applied(p, rtol, (a + adjoint(a)) / 2)
+    rtol = a.shape[-1] * float(np.finfo(a.dtype).eps) if rtol is None else rtol
+    result: Array = _applied(p, rtol, (a + adjoint(a)) / 2)
+    return result
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _applied(p: float, rtol: float, a: Array) -> Array:
     w, v = jnp.linalg.eigh(a, symmetrize_input=False)
     c, g = _scaled(w, rtol)
-    values = c**p * g ** _power(p) / (1 + g**_FLAT)
-    return (v * values[..., None, :]) @ adjoint(v)
+    return _of_values(v, c**p * g ** _power(p) / (1 + g**_FLAT))
 
 
 @_applied.defjvp
@@ -91,7 +92,12 @@ def _(p: float, rtol: float, primals: tuple[Array], tangents: tuple[Array]) -> t
     by_c = (p * f - g**2 * slopes) * dc
     inner = differences * e + by_c[..., None] * jnp.eye(w.shape[-1], dtype=w.dtype)
     change = v @ (c[..., None] ** (p - 1) * inner) @ adjoint(v)
-    return (v * (c**p * f)[..., None, :]) @ adjoint(v), change
+    return _of_values(v, c**p * f), change
+
+
+def _of_values(v: Array, values: Array) -> Array:
+    """V·diag(values)·Vᴴ."""
+    return (v * values[..., None, :]) @ adjoint(v)
 
 
 def _power(p: float) -> int:

@@ -79,7 +79,7 @@ def test_a_downdate_nearly_to_singular():
 @pytest.mark.parametrize("dtype", ["f8", "c16"])
 def test_derivatives(dtype, function):
     with jax.enable_x64(True):
-        c, w, s = changed(dtype, batch=(), n=3)
+        c, w, _ = changed(dtype, batch=(), n=3)
         # Tangents of a complex factor's diagonal are real: it is a function of the others.
         diagonal, strict = np.diag(c).real, np.triu(c, 1)
 

