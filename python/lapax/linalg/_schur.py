@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 
 from lapax.linalg._arguments import Array, check_choice, check_square, complex_dtype, operation
+from lapax.linalg._real_schur import pairs_together, real_eigenvalues, reordered
 
 __all__ = ["hessenberg", "schur"]
 
@@ -27,7 +28,7 @@ def schur(
     output: str = "real",
     lwork: int | None = None,
     overwrite_a: bool = False,
-    sort: str | Callable[[Array], Array] | None = None,
+    sort: str | Callable[..., Array] | None = None,
     check_finite: bool = True,
 ) -> Any:
     """Schur form T and unitary Z of A = Z·T·Zᴴ; with `sort`, also the number of those chosen.
@@ -35,29 +36,43 @@ def schur(
     `a` [..., n, n]. T is upper triangular if A is complex or `output` is `"complex"`, otherwise
     real with blocks of two for pairs of complex eigenvalues. `sort` brings eigenvalues to the top:
     `"lhp"` with Re λ < 0, `"rhp"` the others, `"iuc"` with |λ| ≤ 1, `"ouc"` the others, or those
-    for which a function of the array of eigenvalues is true. Eigenvalues of both kinds keep their
-    order. The number of those chosen is an int32 [...].
+    for which a function is true: of the array of eigenvalues, or of those of their real and
+    imaginary parts for a real form, where one of a pair brings both. Eigenvalues of either kind
+    keep their order. The number of those chosen is an int32 [...].
 
     Neighbours are exchanged by a rotation that takes the eigenvector of the second to the front
     (xTREXC), all disjoint pairs at once, in at most n rounds of odd-even transposition, each of
-    O(n²). Raises ValueError for a real form with `sort`, whose blocks this does not exchange, for
-    another `output` or `sort`, and unless A is square. There is no derivative.
+    O(n²); in a real form one after the other, see _real_schur.py. Raises ValueError for another
+    `output` or `sort`, and unless A is square. There is no derivative.
     """
     del lwork, overwrite_a, check_finite
     check_square("schur", a=a)
     check_choice("schur", "output", output, ("real", "r", "complex", "c"))
     if output in ("complex", "c"):
         a = a.astype(complex_dtype(a.dtype))
-    if sort is not None and not jnp.issubdtype(a.dtype, jnp.complexfloating):
-        raise ValueError("schur: sort: expected output='complex', got a real Schur form")
-    if isinstance(sort, str):
+    if sort is not None and not callable(sort):
         check_choice("schur", "sort", sort, tuple(_SORTS))
     t, z = (a, a) if a.shape[-1] == 0 else jax.lax.linalg.schur(a)
     if sort is None:
         return t, z
-    chosen = (_SORTS[sort] if isinstance(sort, str) else sort)(_diagonal(t))
-    t, z = _reordered(t, z, chosen)
-    return t, z, jnp.sum(chosen, -1, dtype=jnp.int32)
+    chosen = _chosen(sort, t)
+    count = jnp.sum(chosen, -1, dtype=jnp.int32)
+    if a.shape[-1] == 0:
+        return t, z, count
+    exchanged = _reordered if jnp.iscomplexobj(t) else reordered
+    return *exchanged(t, z, chosen), count
+
+
+def _chosen(sort: str | Callable[..., Array], t: Array) -> Array:
+    """Of each row whether its eigenvalue is to come first."""
+    if jnp.iscomplexobj(t):
+        return (_SORTS[sort] if isinstance(sort, str) else sort)(_diagonal(t))
+    real, imaginary = real_eigenvalues(t)
+    if isinstance(sort, str):
+        chosen = _SORTS[sort](jax.lax.complex(real, imaginary))
+    else:
+        chosen = sort(real, imaginary)
+    return pairs_together(t, chosen)
 
 
 def _diagonal(t: Array) -> Array:
