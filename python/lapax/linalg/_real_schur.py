@@ -106,7 +106,8 @@ def _sylvester(window: Array, p: Array, q: Array) -> Array:
     system = jnp.kron(t11, eye) - jnp.kron(eye, t22.T)
     used = inside.ravel()
     system = jnp.where(used[:, None] & used, system, jnp.eye(4, dtype=window.dtype))
-    return jnp.linalg.solve(system, t12.ravel()).reshape(2, 2)
+    x: Array = jnp.linalg.solve(system, t12.ravel())
+    return x.reshape(2, 2)
 
 
 def _heads(t: Array) -> Array:

@@ -123,11 +123,11 @@ def eig(
     is not supported: B⁻¹·A is not a stable way, and raises NotImplementedError.
 
     The derivative is that of simple eigenvalues (Magnus 1985, On differentiating eigenvalues and
-    eigenvectors): with Pᵢⱼ = uᵢᴴ·dA·vⱼ/(uᵢᴴ·vᵢ), dλⱼ = Pⱼⱼ and dV = V·(F∘P) with
-    Fᵢⱼ = 1/(λⱼ − λᵢ), plus the multiple of vⱼ that keeps the normalisation; likewise for u and Aᴴ.
-    Where eigenvalues repeat it is infinite or NaN. `degenerate` and `width` replace F as in `svd`,
-    which makes derivatives finite where the matrix has all its eigenvectors; not for a defective
-    one, where uᵢᴴ·vᵢ is zero.
+    eigenvectors): with P = V⁻¹·dA·V, dλⱼ = Pⱼⱼ and dV = V·(F∘P) with Fᵢⱼ = 1/(λⱼ − λᵢ), plus the
+    multiple of vⱼ that keeps the normalisation; likewise for u and Aᴴ. Where eigenvalues repeat,
+    that of vectors is infinite or NaN. `degenerate` and `width` replace F as in `svd`, which makes
+    it finite where the matrix has all its eigenvectors; not for a defective one, whose V is
+    singular.
     """
     del overwrite_a, overwrite_b, check_finite
     rule = degenerate_rule("eig", degenerate, width)
@@ -170,8 +170,8 @@ def _selected(
 def _eig(left: bool, right: bool, rule: Degenerate, a: Array) -> list[Array]:
     del rule
     if a.shape[-1] == 0:
-        empty = a.astype(complex_dtype(a.dtype))
-        return [empty[..., 0], *[empty] * (left + right)]
+        kind = complex_dtype(a.dtype)
+        return [jnp.zeros(a.shape[:-1], kind), *[a.astype(kind)] * (left + right)]
     results: list[Array] = list(
         jax.lax.linalg.eig(a, compute_left_eigenvectors=left, compute_right_eigenvectors=right)
     )
@@ -183,23 +183,19 @@ def _(
     left: bool, right: bool, rule: Degenerate, primals: tuple[Array], tangents: tuple[Array]
 ) -> Any:
     ((a,), (da,)) = primals, tangents
-    w, u, v = _eig(True, True, rule, a)
-    da = da.astype(w.dtype)
-    scale = jnp.sum(u.conj() * v, -2)
+    w, *vectors = _eig(left, right or not left, rule, a)
+    da, f = da.astype(w.dtype), differences(w, rule)
+    # The left vectors are those of Aᴴ. In a cluster they are not the inverse of the right ones.
+    sides = [(adjoint(da), f.conj())] * left + [(da, f)]
+    changes = []
+    for v, (change, factor) in zip(vectors, sides, strict=False):
+        p = jnp.linalg.solve(v, change @ v)
+        changes.append(_normalised(v, v @ (factor * p)))
+    dw = jnp.diagonal(p, axis1=-2, axis2=-1)
+    dw = dw.conj() if left and not right else dw
     if not (left or right):
-        return [w], [jnp.sum(u.conj() * (da @ v), -2) / scale]
-    p = adjoint(u) @ (da @ v) / scale[..., :, None]
-    values, changes = [w], [jnp.diagonal(p, axis1=-2, axis2=-1)]
-    f = differences(w, rule)
-    if left:
-        # For Aᴴ, with scales and roles exchanged; its F is the conjugate.
-        q = adjoint(p) * (scale[..., None, :] / scale[..., :, None]).conj()
-        values.append(u)
-        changes.append(_normalised(u, u @ (f.conj() * q)))
-    if right:
-        values.append(v)
-        changes.append(_normalised(v, v @ (f * p)))
-    return values, changes
+        return [w], [dw]
+    return [w, *vectors], [dw, *changes]
 
 
 def _normalised(v: Array, dv: Array) -> Array:
