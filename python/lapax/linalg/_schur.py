@@ -57,7 +57,7 @@ def schur(
         return t, z
     chosen = _chosen(sort, t)
     count = jnp.sum(chosen, -1, dtype=jnp.int32)
-    if a.shape[-1] == 0:
+    if a.shape[-1] < 2:
         return t, z, count
     exchanged = _reordered if jnp.iscomplexobj(t) else reordered
     return *exchanged(t, z, chosen), count

@@ -100,10 +100,10 @@ def test_order_of_adversarial_matrices(dtype):
                 np.zeros((N, N)),
             ]
         ).astype(dtype)
-        t, z, count = linalg.schur(a, sort="lhp")
+        t, z, count = map(np.asarray, linalg.schur(a, sort="lhp"))
         check(a[:-1], t[:-1], z[:-1], dtype)
         np.testing.assert_array_equal(count[[0, 1, 2, 3, 4, 6]], [3, 2, 6, 3, 2, 0])
-        leading = np.arange(N) < np.asarray(count)[:, None]
+        leading = np.arange(N) < count[:, None]
         np.testing.assert_array_equal(np.diagonal(t, 0, 1, 2).real < 0, leading)
 
 
