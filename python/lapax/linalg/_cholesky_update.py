@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.lax.linalg import triangular_solve
 
+from lapax import ffi
 from lapax.linalg._arguments import (
     Array,
     adjoint,
@@ -82,9 +83,6 @@ def _(
 
 
 def _updated(r: Array, w: Array) -> Array:
-    # The targets load when the first of them is called.
-    from lapax import ffi
-
     updated: Array = ffi.cholesky_update(r, w).r_out
     return updated
 

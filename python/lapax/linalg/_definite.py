@@ -67,11 +67,13 @@ def solve_logdet(
     Also the quadratic form bᴴ·A⁻¹·b, its root and the factor, which cost nothing more.
 
     `a` [..., n, n] is positive definite and read as its Hermitian part (A + Aᴴ)/2; `b` is one
-    vector [n] or [..., n, k]. A matrix that is not positive definite gives NaN, unless `jitter` is
-    positive: then it is factored anew with jitter·growthᵏ times the mean of its diagonal added to
-    the diagonal, k = 0, 1, … below `attempts`, until there is a factor. All results are those of
-    the matrix with what was added, which `jitter` of the result reports. One with NaN or infinite
-    elements is not tried again.
+    vector [n] or [..., n, k]. What does not depend on b has the batch of `a` alone.
+
+    A matrix that is not positive definite gives NaN, unless `jitter` is positive: then it is
+    factored anew with jitter·growthᵏ times the mean of its diagonal added to the diagonal, k = 0,
+    1, … below `attempts`, until there is a factor. All results are those of the matrix with what
+    was added, which `jitter` of the result reports. One with NaN or infinite elements is not tried
+    again.
 
     Raises ValueError where shapes do not fit, `jitter` is negative, `growth` is not above 1 or
     `attempts` not at least 1.

@@ -43,13 +43,15 @@ def pivoted_cholesky(
 
     The derivative is that with pivots and rank held: with P the pivots, L = A[:, P]·L_P⁻ᴴ, where
     L_P·L_Pᴴ = A[P, P] is the factor of the pivots. NaN where NaN is met. Raises ValueError unless A
-    is square and `rank` between 0 and n.
+    is square, `rank` between 0 and n, and `tol` not negative.
     """
     check_square("pivoted_cholesky", a=a)
     n = a.shape[-1]
     columns = n if rank is None else rank
     if not 0 <= columns <= n:
         raise ValueError(f"pivoted_cholesky: rank: expected from 0 to {n}, got {rank}")
+    if tol is not None and not tol >= 0:
+        raise ValueError(f"pivoted_cholesky: tol: expected at least 0, got {tol!r}")
     lower = jnp.tril(a, -1)
     diagonal = jnp.diagonal(a, axis1=-2, axis2=-1).real
     whole = lower + adjoint(lower) + diagonal[..., None] * jnp.eye(n, dtype=diagonal.dtype)

@@ -139,11 +139,12 @@ def eigvals(
     a: Array,
     b: Array | None = None,
     overwrite_a: bool = False,
+    overwrite_b: bool = False,
     check_finite: bool = True,
     homogeneous_eigvals: bool = False,
 ) -> Array:
     """Eigenvalues of `eig` alone."""
-    del overwrite_a, check_finite
+    del overwrite_a, overwrite_b, check_finite
     rule = Degenerate(None, None)
     values: Array = _selected("eigvals", a, b, False, False, homogeneous_eigvals, rule)
     return values

@@ -68,12 +68,12 @@ class Subset(NamedTuple):
         if self.by_value is None or self.size is None:
             return w if v is None else (w, v)
         inside = self._inside(w)
-        # NaN has no place in an interval, and a matrix of NaN is to stay one.
         first = jnp.sum(w <= self.by_value[0], -1, keepdims=True)
         index = first + jnp.arange(self.size)
         count = inside.sum(-1, dtype=jnp.int32)
         there = jnp.arange(self.size) < count[..., None]
         index = jnp.where(there, index, 0)
+        # NaN lies in no interval, but what could not be computed is to stay NaN.
         failed = jnp.isnan(w).any(-1)[..., None]
         chosen = jnp.where(there, jnp.take_along_axis(w, index, -1), jnp.nan)
         if v is None:

@@ -152,6 +152,7 @@ def test_derivative_of_a_factor_of_low_rank(dtype):
         (lambda c, w: linalg.cholesky_downdate(c, w[:, :3]), "cholesky_downdate: w: expected"),
         (lambda c, w: linalg.pivoted_cholesky(w), "pivoted_cholesky: a: expected shape"),
         (lambda c, w: linalg.pivoted_cholesky(c, 9), "rank: expected from 0 to 5, got 9"),
+        (lambda c, w: linalg.pivoted_cholesky(c, tol=-1), "tol: expected at least 0, got -1"),
     ],
 )
 def test_misuse(call, text):

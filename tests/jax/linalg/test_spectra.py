@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -153,6 +155,20 @@ def test_gradient_of_eig_where_eigenvalues_repeat(how):
         values = [projector(a + k * step * direction) for k in (1, -1)]
         expected = (values[0] - values[1]) / (2 * step)
         np.testing.assert_allclose(np.sum(gradient * direction), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cho_factor", "cho_solve", "eig", "eigh", "eigvals", "eigvalsh", "hessenberg", "schur", "svd"],
+)
+def test_signatures_are_scipy_s(name):
+    """Ours may take more, after them."""
+    ours, theirs = (inspect.signature(getattr(m, name)) for m in (linalg, scipy.linalg))
+
+    def declared(signature):
+        return [(p.name, p.kind, p.default) for p in signature.parameters.values()]
+
+    assert declared(ours)[: len(theirs.parameters)] == declared(theirs)
 
 
 def test_nan_stays_in_its_matrix():
