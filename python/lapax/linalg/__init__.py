@@ -8,3 +8,7 @@ without it the function works outside of jit. What cannot be computed is NaN in 
 Functions that are compositions of JAX's run on lapax under `lapax.install()`, and on what JAX has
 without; those with targets of their own always run on lapax.
 """
+
+from lapax.linalg._expm import expm, expm_cond, expm_frechet
+
+__all__ = ["expm", "expm_cond", "expm_frechet"]
