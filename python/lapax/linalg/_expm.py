@@ -100,7 +100,8 @@ class _Approximant(NamedTuple):
 _APPROXIMANTS = {4: _Approximant(7, 3.925724783138660), 8: _Approximant(13, 4.25)}
 
 
-def _value(a: Array) -> Array:
+def exponential_value(a: Array) -> Array:
+    """exp(A) without the rule of its derivative."""
     return _scaled_and_squared(a, exact_diagonals=True)
 
 
@@ -112,7 +113,7 @@ def _derivative(a: Array, e: Array) -> Array:
     return derivative
 
 
-exponential = primary_function(_value, _derivative)
+exponential = primary_function(exponential_value, _derivative)
 """exp of [..., n, n] in one of the four scalars, differentiable."""
 
 
