@@ -9,6 +9,49 @@ Functions that are compositions of JAX's run on lapax under `lapax.install()`, a
 without; those with targets of their own always run on lapax.
 """
 
+from lapax.linalg._equations import (
+    solve_continuous_lyapunov,
+    solve_discrete_lyapunov,
+    solve_lyapunov,
+    solve_sylvester,
+)
 from lapax.linalg._expm import expm, expm_cond, expm_frechet
+from lapax.linalg._funm import (
+    coshm,
+    cosm,
+    funm,
+    funmh,
+    inverse_pth_root,
+    sinhm,
+    sinm,
+    tanhm,
+    tanm,
+)
+from lapax.linalg._logm import fractional_matrix_power, logm
+from lapax.linalg._riccati import solve_continuous_are, solve_discrete_are
+from lapax.linalg._sqrtm import signm, sqrtm
 
-__all__ = ["expm", "expm_cond", "expm_frechet"]
+__all__ = [
+    "coshm",
+    "cosm",
+    "expm",
+    "expm_cond",
+    "expm_frechet",
+    "fractional_matrix_power",
+    "funm",
+    "funmh",
+    "inverse_pth_root",
+    "logm",
+    "signm",
+    "sinhm",
+    "sinm",
+    "solve_continuous_are",
+    "solve_continuous_lyapunov",
+    "solve_discrete_are",
+    "solve_discrete_lyapunov",
+    "solve_lyapunov",
+    "solve_sylvester",
+    "sqrtm",
+    "tanhm",
+    "tanm",
+]

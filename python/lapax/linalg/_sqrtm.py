@@ -12,6 +12,7 @@ from lapax.linalg._arguments import check_square, complex_dtype, operation
 from lapax.linalg._frechet import primary_function
 from lapax.linalg._products import all_or_nan, diagonal
 from lapax.linalg._triangular import (
+    Ends,
     by_superdiagonals,
     derivative_through_schur,
     square_root,
@@ -59,12 +60,15 @@ def signm(A: Any) -> Any:
 
 
 def of_complex(function: Any, a: Array, real: bool) -> Array:
-    """A function of complex matrices at a real or complex one, its result real if `real` says so.
-
-    Real results are NaN where the imaginary part is no rounding error: above √ε of the whole.
-    """
+    """A function of complex matrices at a real or complex one, real if `real` says so."""
     value: Array = function(a.astype(complex_dtype(a.dtype)))
-    if not real or jnp.iscomplexobj(a):
+    return real_part(value, a) if real else value
+
+
+def real_part(value: Array, a: Array) -> Array:
+    """The real part of f(A) for real A, NaN where the imaginary part is more than √ε of the whole,
+    no rounding error; f(A) itself for complex A."""
+    if jnp.iscomplexobj(a):
         return value
     largest = jnp.max(jnp.abs(value), axis=(-2, -1), initial=0)
     imaginary = jnp.max(jnp.abs(value.imag), axis=(-2, -1), initial=0)
@@ -72,19 +76,16 @@ def of_complex(function: Any, a: Array, real: bool) -> Array:
 
 
 def _sign(t: Array) -> Array:
-    """sign(T): from S² = I where s_ii = s_jj, from S·T = T·S where not."""
     points = diagonal(t)
     largest = jnp.max(jnp.abs(points), axis=-1, keepdims=True, initial=0)
     zero = jnp.abs(points.real) <= 1e3 * np.finfo(t.real.dtype).eps * largest
-    signs = jnp.where(zero, 0, jnp.sign(points.real)).astype(t.dtype)
+    return sign_of_triangular(t, jnp.where(zero, 0, jnp.sign(points.real)).astype(t.dtype))
 
-    def entry(
-        s: tuple[Array, Array],
-        t: tuple[Array, Array],
-        t_ij: Array,
-        squares: Array,
-        products: Array,
-    ) -> Array:
+
+def sign_of_triangular(t: Array, signs: Array) -> Array:
+    """S with these signs on its diagonal: S² = I gives s_ij where s_ii = s_jj, else S·T = T·S."""
+
+    def entry(s: Ends, t: Ends, t_ij: Array, squares: Array, products: Array) -> Array:
         same = s[0] == s[1]
         both_zero = same & (s[0] == 0)
         by_square = -squares / jnp.where(same & ~both_zero, s[0] + s[1], 1)

@@ -51,14 +51,15 @@ def derivative_through_schur(f: Callable[[Array], Array], a: Array, e: Array) ->
     return product(product(u, both[..., :n, n:] / scale), adjoint(u))
 
 
+Ends = tuple[Array, Array]
+"""Diagonal elements i and j for each i, j of one superdiagonal: of shape [..., n], by i."""
 
 
 def by_superdiagonals(t: Array, values: Array, entry: Callable[..., Array]) -> Array:
     """F with `values` on its diagonal; `entry` gives the others.
 
-    It is called once, for a superdiagonal: entry(f, t, t_ij, squares, products), where f and t are
-    pairs of diagonal elements (at i, at j), squares = Σ f_ik·f_kj and products =
-    Σ f_ik·t_kj - t_ik·f_kj, sums over i < k < j; all of shape [..., n], by i.
+    It is traced once, for a superdiagonal: entry((f_ii, f_jj), (t_ii, t_jj), t_ij, squares,
+    products), squares = Σ f_ik·f_kj and products = Σ f_ik·t_kj - t_ik·f_kj over i < k < j.
     """
     n = t.shape[-1]
     strict = jnp.triu(t, 1)
@@ -89,9 +90,7 @@ def square_root(t: Array) -> Array:
     and infinite or NaN if no root exists.
     """
 
-    def entry(
-        r: tuple[Array, Array], _: tuple[Array, Array], t_ij: Array, squares: Array, __: Array
-    ) -> Array:
+    def entry(r: Ends, _: Ends, t_ij: Array, squares: Array, __: Array) -> Array:
         right, sums = t_ij - squares, r[0] + r[1]
         return jnp.where(right == 0, 0, right / sums)
 
