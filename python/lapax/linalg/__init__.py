@@ -16,6 +16,7 @@ from lapax.linalg._equations import (
     solve_sylvester,
 )
 from lapax.linalg._expm import expm, expm_cond, expm_frechet
+from lapax.linalg._expm_multiply import expm_multiply
 from lapax.linalg._funm import (
     coshm,
     cosm,
@@ -28,6 +29,7 @@ from lapax.linalg._funm import (
     tanm,
 )
 from lapax.linalg._logm import fractional_matrix_power, logm
+from lapax.linalg._lqr import finite_horizon_lqr
 from lapax.linalg._riccati import solve_continuous_are, solve_discrete_are
 from lapax.linalg._sqrtm import signm, sqrtm
 
@@ -37,6 +39,8 @@ __all__ = [
     "expm",
     "expm_cond",
     "expm_frechet",
+    "expm_multiply",
+    "finite_horizon_lqr",
     "fractional_matrix_power",
     "funm",
     "funmh",

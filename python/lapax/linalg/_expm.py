@@ -63,7 +63,7 @@ def expm_frechet(
     if A.shape[-1] != E.shape[-1]:
         raise ValueError(f"expm_frechet: E: expected order {A.shape[-1]}, got {E.shape[-1]}")
     a, e = same_batch("expm_frechet", A=(A, 2), E=(E, 2))
-    derivative = frechet(_derivative, a, e)
+    derivative = frechet(expm_derivative, a, e)
     return (exponential(a), derivative) if compute_expm else derivative
 
 
@@ -83,7 +83,7 @@ def expm_cond(A: Any, check_finite: bool = True) -> Any:
         return jnp.zeros(batch, real_dtype(A.dtype))
     units = jnp.eye(n * n, dtype=A.dtype).reshape(n * n, *([1] * len(batch)), n, n)
     a, units = same_batch("expm_cond", A=(A, 2), unit=(units, 2))
-    images = frechet(_derivative, a, units)
+    images = frechet(expm_derivative, a, units)
     matrix = jnp.moveaxis(images, 0, -3).reshape(*batch, n * n, n * n)
     norms = [jnp.linalg.norm(x, axis=(-2, -1)) for x in (A, exponential(A))]
     return jnp.linalg.norm(matrix, 2, axis=(-2, -1)) * norms[0] / norms[1]
@@ -105,7 +105,9 @@ def exponential_value(a: Array) -> Array:
     return _scaled_and_squared(a, exact_diagonals=True)
 
 
-def _derivative(a: Array, e: Array) -> Array:
+def expm_derivative(a: Array, e: Array) -> Array:
+    """L(A, E), the derivative of the approximant."""
+
     def exponential_near(a: Array) -> Array:
         return _scaled_and_squared(a, exact_diagonals=False)
 
@@ -113,7 +115,7 @@ def _derivative(a: Array, e: Array) -> Array:
     return derivative
 
 
-exponential = primary_function(exponential_value, _derivative)
+exponential = primary_function(exponential_value, expm_derivative)
 """exp of [..., n, n] in one of the four scalars, differentiable."""
 
 

@@ -69,12 +69,17 @@ def _transpose(c: Any, a: Any, e: Any, *, derivative: Derivative) -> list[Any]:
 
 
 def _batched(operands: Any, axes: Any, *, derivative: Derivative) -> tuple[Any, int]:
-    size = next(x.shape[i] for x, i in zip(operands, axes, strict=True) if i is not None)
-    a, e = (
+    return frechet_p.bind(*batch_first(operands, axes), derivative=derivative), 0
+
+
+def batch_first(operands: Any, axes: Any) -> list[Array]:
+    """Operands of a batching rule, each with the batch as its first dimension."""
+    pairs = list(zip(operands, axes, strict=True))
+    size = next(x.shape[i] for x, i in pairs if i is not None)
+    return [
         jnp.broadcast_to(x, (size, *x.shape)) if i is None else jnp.moveaxis(x, i, 0)
-        for x, i in zip(operands, axes, strict=True)
-    )
-    return frechet_p.bind(a, e, derivative=derivative), 0
+        for x, i in pairs
+    ]
 
 
 def _computed(a: Array, e: Array, *, derivative: Derivative) -> Array:

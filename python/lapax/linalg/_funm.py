@@ -17,7 +17,7 @@ import numpy as np
 
 from lapax.linalg._arguments import adjoint, check_square, complex_dtype, operation
 from lapax.linalg._expm import exponential
-from lapax.linalg._products import diagonal, one_norm, product
+from lapax.linalg._products import all_or_nan, diagonal, one_norm, product
 from lapax.linalg._sqrtm import real_part
 from lapax.linalg._triangular import Ends, by_superdiagonals, schur
 
@@ -133,12 +133,12 @@ def _circular(a: Array) -> tuple[Array, Array]:
     if jnp.iscomplexobj(a):
         cosine, sine = _hyperbolic(1j * a)
         return cosine, -1j * sine
-    both = exponential(1j * a)
-    return both.real, both.imag
+    rotation = exponential(1j * a)
+    return rotation.real, rotation.imag
 
 
 def _hyperbolic(a: Array) -> tuple[Array, Array]:
-    grown, shrunk = exponential(a), exponential(-a)
+    grown, shrunk = exponential(jnp.stack([a, -a]))
     return (grown + shrunk) / 2, (grown - shrunk) / 2
 
 
@@ -156,11 +156,24 @@ def _function(func: Function, a: Array) -> Array:
     def entry(f: Ends, t: Ends, t_ij: Array, _: Array, products: Array) -> Array:
         difference = t[0] - t[1]
         same = difference == 0
-        rest = products / jnp.where(same, 0, difference)
-        rest = jnp.where(products == 0, 0, rest)
+        rest = jnp.where(same, 0, products / jnp.where(same, 1, difference))
         return t_ij * _divided_differences(func, t, f) + rest
 
-    return product(product(u, by_superdiagonals(t, values, entry)), adjoint(u))
+    value = product(product(u, by_superdiagonals(t, values, entry)), adjoint(u))
+    return all_or_nan(~_has_long_chain(t), value)
+
+
+def _has_long_chain(t: Array) -> Array:
+    """Whether equal eigenvalues are coupled through others: where Parlett's recurrence has 0/0."""
+    n = t.shape[-1]
+    couplings = jnp.abs(jnp.triu(t, 1))
+    largest = jnp.max(couplings, axis=(-2, -1), keepdims=True, initial=0)
+    reached = (couplings > np.finfo(t.dtype).eps * largest).astype(couplings.dtype)
+    for _ in range(n.bit_length()):
+        reached = jnp.minimum(reached + product(reached, reached), 1)
+    w = diagonal(t)
+    equal = w[..., :, None] == w[..., None, :]
+    return jnp.any(equal & (product(reached, reached) > 0), axis=(-2, -1))
 
 
 @_function.defjvp

@@ -97,25 +97,33 @@ def test_derivatives_of_two_orders() -> None:
         check_derivatives(linalg.expm, a + 1j * b)
 
 
-def test_frechet_derivative_is_batched_by_vmap() -> None:
-    with jax.enable_x64():
-        a, e = np.random.default_rng(4).standard_normal((2, 3, 4, 4))
-        x, derivative = linalg.expm_frechet(a, e[0])
-        batched = jax.jit(jax.vmap(linalg.expm_frechet, (0, None)))(a, e[0])
-        np.testing.assert_allclose(batched[0], x, rtol=1e-13)
-        np.testing.assert_allclose(batched[1], derivative, rtol=1e-13)
-
-
 def test_frechet_and_condition_are_scipys() -> None:
     with jax.enable_x64():
         a, e = np.random.default_rng(4).standard_normal((2, 3, 4, 4))
         x, derivative = linalg.expm_frechet(a, e)
+        batched = jax.vmap(lambda a, e: linalg.expm_frechet(a, e, compute_expm=False), (0, None))
+        np.testing.assert_allclose(batched(a, e[0])[0], derivative[0], rtol=1e-12)
         conditions = linalg.expm_cond(a[:, :2, :2])
         for i in range(3):
             theirs = scipy.linalg.expm_frechet(a[i], e[i])
             assert relative(x[i], theirs[0]) < 1e-13
             assert relative(derivative[i], theirs[1]) < 1e-13
             assert relative(conditions[i], scipy.linalg.expm_cond(a[i, :2, :2])) < 1e-12
+
+
+def test_action_on_vectors_is_the_exponentials() -> None:
+    with jax.enable_x64():
+        a = np.random.default_rng(5).standard_normal((3, 4, 4))
+        a *= np.array([1e-3, 1, 30])[:, None, None]
+        a[2] -= 60 * np.eye(4)
+        b = np.random.default_rng(6).standard_normal((4, 2))
+        expected = scipy.linalg.expm(a) @ b
+        size = np.linalg.norm(expected, axis=(1, 2), keepdims=True)
+        assert np.all(np.abs(linalg.expm_multiply(a, b) - expected) < 1e-12 * size)
+        a[0, 0, 1] = np.nan
+        x = np.asarray(linalg.expm_multiply(a, b))
+        np.testing.assert_array_equal(np.isnan(x).all((1, 2)), [True, False, False])
+        check_derivatives(linalg.expm_multiply, a[1, :3, :3], b[:3, 0], second=False)
 
 
 def test_errors_say_what_was_expected() -> None:
