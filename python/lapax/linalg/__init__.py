@@ -11,6 +11,171 @@ without; those with targets of their own always run on lapax.
 
 from __future__ import annotations
 
-from lapax.linalg._indefinite import ldl, solve
+from jax.scipy.linalg import cholesky, det, inv, solve_triangular
 
-__all__ = ["ldl", "solve"]
+from lapax.linalg._balance import matrix_balance
+from lapax.linalg._cholesky_update import cholesky_downdate, cholesky_update
+from lapax.linalg._cossin import cossin
+from lapax.linalg._definite import (
+    SolveLogdet,
+    cho_factor,
+    cho_solve,
+    cholesky_of_inverse,
+    solve_logdet,
+    tri_inverse,
+)
+from lapax.linalg._equations import (
+    solve_continuous_lyapunov,
+    solve_discrete_lyapunov,
+    solve_lyapunov,
+    solve_sylvester,
+)
+from lapax.linalg._expm import expm, expm_cond, expm_frechet
+from lapax.linalg._expm_multiply import expm_multiply
+from lapax.linalg._factors import lu, lu_factor, lu_solve, polar, svdvals
+from lapax.linalg._forms import block_diag, cdf2rdf, diagsvd, khatri_rao, rsf2csf
+from lapax.linalg._funm import coshm, cosm, funm, funmh, inverse_pth_root, sinhm, sinm, tanhm, tanm
+from lapax.linalg._generalised import eigh, eigvalsh
+from lapax.linalg._indefinite import ldl, solve
+from lapax.linalg._least_squares import lstsq, matrix_rank, pinv, pinvh
+from lapax.linalg._logm import fractional_matrix_power, logm
+from lapax.linalg._lqr import finite_horizon_lqr
+from lapax.linalg._pivoted_cholesky import PivotedCholesky, pivoted_cholesky
+from lapax.linalg._qr import qr, qr_multiply, rq, tria
+from lapax.linalg._qr_updates import qr_delete, qr_insert, qr_update
+from lapax.linalg._riccati import solve_continuous_are, solve_discrete_are
+from lapax.linalg._schur import hessenberg, schur
+from lapax.linalg._semidefinite import psd_inverse, psd_inverse_sqrt, psd_sqrt
+from lapax.linalg._sketch import clarkson_woodruff_transform
+from lapax.linalg._special import (
+    companion,
+    convolution_matrix,
+    dft,
+    fiedler,
+    fiedler_companion,
+    hadamard,
+    hankel,
+    helmert,
+    hilbert,
+    invhilbert,
+    invpascal,
+    leslie,
+    pascal,
+)
+from lapax.linalg._spectra import eig, eigvals, svd
+from lapax.linalg._sqrtm import signm, sqrtm
+from lapax.linalg._structure import bandwidth, ishermitian, issymmetric, norm
+from lapax.linalg._subspaces import null_space, orth, orthogonal_procrustes, subspace_angles
+from lapax.linalg._toeplitz import (
+    circulant,
+    matmul_toeplitz,
+    solve_circulant,
+    solve_toeplitz,
+    toeplitz,
+)
+from lapax.linalg._truncated import truncated_eigh, truncated_svd
+
+__all__ = [
+    "PivotedCholesky",
+    "SolveLogdet",
+    "bandwidth",
+    "block_diag",
+    "cdf2rdf",
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "cholesky_downdate",
+    "cholesky_of_inverse",
+    "cholesky_update",
+    "circulant",
+    "clarkson_woodruff_transform",
+    "companion",
+    "convolution_matrix",
+    "coshm",
+    "cosm",
+    "cossin",
+    "det",
+    "dft",
+    "diagsvd",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "expm",
+    "expm_cond",
+    "expm_frechet",
+    "expm_multiply",
+    "fiedler",
+    "fiedler_companion",
+    "finite_horizon_lqr",
+    "fractional_matrix_power",
+    "funm",
+    "funmh",
+    "hadamard",
+    "hankel",
+    "helmert",
+    "hessenberg",
+    "hilbert",
+    "inv",
+    "inverse_pth_root",
+    "invhilbert",
+    "invpascal",
+    "ishermitian",
+    "issymmetric",
+    "khatri_rao",
+    "ldl",
+    "leslie",
+    "logm",
+    "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "matmul_toeplitz",
+    "matrix_balance",
+    "matrix_rank",
+    "norm",
+    "null_space",
+    "orth",
+    "orthogonal_procrustes",
+    "pascal",
+    "pinv",
+    "pinvh",
+    "pivoted_cholesky",
+    "polar",
+    "psd_inverse",
+    "psd_inverse_sqrt",
+    "psd_sqrt",
+    "qr",
+    "qr_delete",
+    "qr_insert",
+    "qr_multiply",
+    "qr_update",
+    "rq",
+    "rsf2csf",
+    "schur",
+    "signm",
+    "sinhm",
+    "sinm",
+    "solve",
+    "solve_circulant",
+    "solve_continuous_are",
+    "solve_continuous_lyapunov",
+    "solve_discrete_are",
+    "solve_discrete_lyapunov",
+    "solve_logdet",
+    "solve_lyapunov",
+    "solve_sylvester",
+    "solve_toeplitz",
+    "solve_triangular",
+    "sqrtm",
+    "subspace_angles",
+    "svd",
+    "svdvals",
+    "tanhm",
+    "tanm",
+    "toeplitz",
+    "tri_inverse",
+    "tria",
+    "truncated_eigh",
+    "truncated_svd",
+]
