@@ -100,7 +100,8 @@ def _rounded(result: Array, dtype: Any) -> Array:
 
 def real_dtype(dtype: Any) -> Any:
     """The dtype of an absolute value."""
-    return jnp.finfo(dtype).dtype
+    dtype = np.dtype(dtype)
+    return np.finfo(dtype).dtype if dtype.kind == "c" else dtype
 
 
 def complex_dtype(dtype: Any) -> Any:

@@ -7,6 +7,7 @@ Pᵀ·A·P = L·D·Lᴴ with blocks of order 1 and 2 in D, by rook pivoting: Ash
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -105,7 +106,7 @@ def _inverse(d: Array) -> Array:
     n = d.shape[-1]
     diagonal = jnp.diagonal(d, axis1=-2, axis2=-1)
     if n == 1:
-        return (1 / diagonal)[..., None]
+        return jnp.reciprocal(d)
     below = jnp.diagonal(d, -1, axis1=-2, axis2=-1)
     above = jnp.diagonal(d, 1, axis1=-2, axis2=-1)
     zero = jnp.zeros_like(diagonal[..., :1])
@@ -138,6 +139,8 @@ def _diagonal(a: Array, hermitian: bool) -> Array:
     a = a.real.astype(a.dtype) if hermitian else a
     return jnp.where(jnp.eye(a.shape[-1], dtype=bool), a, 0)
 
+
+_Solve = Callable[[Any, Array], Any]
 
 _STRUCTURES = {
     None: "general",
@@ -230,23 +233,28 @@ def _solve_definite(a: Array, b: Array) -> Array:
     def by_transposed(matvec: Any, b: Array) -> Array:
         return jnp.conj(by_factor(matvec, jnp.conj(b)))
 
-    return jax.lax.custom_linear_solve(lambda x: a @ x, b, by_factor, by_transposed)
+    return _linear_solve(a, b, by_factor, by_transposed)
 
 
 def _solve_indefinite(a: Array, b: Array, hermitian: bool, transposed: bool) -> Array:
     fixed = jax.lax.stop_gradient(a)
     factors, e, permutation = ffi_call("ldl", fixed, uplo="L", hermitian=hermitian)
 
-    def by_factors(_: Any, b: Array) -> Array:
+    def by_factors(_: Any, b: Array) -> Any:
         return ffi_call("ldl_solve", factors, e, permutation, b, hermitian=hermitian)
 
-    def by_transposed(matvec: Any, b: Array) -> Array:
+    def by_transposed(matvec: Any, b: Array) -> Any:
         return jnp.conj(by_factors(matvec, jnp.conj(b))) if hermitian else by_factors(matvec, b)
 
-    solves = by_factors, by_transposed
     if transposed:
-        a, solves = jnp.swapaxes(a, -1, -2), solves[::-1]
-    return jax.lax.custom_linear_solve(lambda x: a @ x, b, *solves)
+        a = jnp.swapaxes(a, -1, -2)
+        return _linear_solve(a, b, by_transposed, by_factors)
+    return _linear_solve(a, b, by_factors, by_transposed)
+
+
+def _linear_solve(a: Array, b: Array, solve: _Solve, transposed: _Solve) -> Array:
+    x: Array = jax.lax.custom_linear_solve(lambda x: a @ x, b, solve, transposed)
+    return x
 
 
 def _solve_tridiagonal(a: Array, b: Array) -> Array:

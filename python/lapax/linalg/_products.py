@@ -16,12 +16,14 @@ def product(a: Array, b: Array) -> Array:
 
 def one_norm(a: Array) -> Array:
     """The largest sum of a column's absolute values: [..., m, n] to [...]."""
-    return jnp.max(jnp.sum(jnp.abs(a), axis=-2), axis=-1, initial=0)
+    largest: Array = jnp.max(jnp.sum(jnp.abs(a), axis=-2), axis=-1, initial=0)
+    return largest
 
 
 def diagonal(a: Array) -> Array:
     """The diagonal of each matrix: [..., n, n] to [..., n]."""
-    return jnp.diagonal(a, axis1=-2, axis2=-1)
+    on: Array = jnp.diagonal(a, axis1=-2, axis2=-1)
+    return on
 
 
 def with_diagonal(a: Array, values: Array, offset: int = 0) -> Array:
