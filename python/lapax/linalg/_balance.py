@@ -53,9 +53,9 @@ def matrix_balance(
         find = jnp.vectorize(lambda a: _found(a, permute, scale), signature="(n,n)->(n),(n)")
         s, p = find(jax.lax.stop_gradient(A))
     rows = jnp.take_along_axis(A, p[..., :, None], axis=-2)
-    b = jnp.take_along_axis(rows, p[..., None, :], axis=-1)
-    # The quotient may overflow beside what is 0.
-    b = jnp.where(b == 0, 0, b * (s[..., None, :] / s[..., :, None]))
+    b = jnp.take_along_axis(rows, p[..., None, :], axis=-1) * _quotient(
+        s[..., None, :], s[..., :, None]
+    )
     finite = jnp.all(jnp.isfinite(A), axis=(-2, -1))[..., None]
     b, s = jnp.where(finite[..., None], b, jnp.nan), jnp.where(finite, s, jnp.nan)
     if separate:
@@ -126,10 +126,7 @@ def _factors(a: Array, inside: Array) -> Array:
 
     def balance(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         s, changed = state
-        column, row = a[:, i] * (s[i] / s), a[i] * (s / s[i])
-        column, row = (
-            jnp.where(line == 0, 0, scaled) for line, scaled in ((a[:, i], column), (a[i], row))
-        )
+        column, row = a[:, i] * _quotient(s[i], s), a[i] * _quotient(s, s[i])
         c, r = (root_of_squares(jnp.where(inside, line, 0), (0,))[0] for line in (column, row))
         f, together = _power(c, r, jnp.max(column), jnp.max(row), 2 * smallest, largest / 2)
         worth = inside[i] & (c > 0) & (r > 0) & (together < _WORTH_IT * (c + r))
@@ -146,6 +143,11 @@ def _factors(a: Array, inside: Array) -> Array:
 
     start = (jnp.ones(n, a.dtype), jnp.asarray(True))
     return jax.lax.while_loop(lambda state: state[1], sweep, start)[0]
+
+
+def _quotient(s: Array, t: Array) -> Array:
+    """s/t, finite: it may overflow beside an entry that is 0, which stays 0."""
+    return jnp.minimum(s / t, np.finfo(s.dtype).max)
 
 
 def _power(

@@ -28,13 +28,11 @@ OF_VECTORS = [
     ("convolution_matrix", ([2], 1, "valid")),
     ("companion", ([2, 3, 4],)),
     ("companion", (COMPLEX,)),
-    ("fiedler_companion", (REAL[0, :1],)),
     ("fiedler_companion", (REAL[0, :2],)),
     ("fiedler_companion", (COMPLEX,)),
     ("fiedler_companion", (REAL[:, :4],)),
     ("leslie", ([1, 2, 3], [0.5, 0.25])),
     ("leslie", (REAL, COMPLEX[:, :4])),
-    ("fiedler", ([],)),
     ("fiedler", ([1, 5, 2],)),
     ("fiedler", (COMPLEX,)),
     ("diagsvd", ([1, 2, 3], 4, 3)),
@@ -56,6 +54,14 @@ def test_matrices_of_arrays_are_scipys(name, arguments):
     expected = getattr(scipy.linalg, name)(*arguments)
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(found, expected, rtol=1e-15)
+
+
+def test_the_smallest_matrices():
+    assert linalg.fiedler([]).shape == (0, 0)
+    assert linalg.fiedler_companion([]).shape == (0, 0)
+    assert linalg.fiedler_companion([2.0]).shape == (0, 0)
+    assert linalg.dft(0).shape == linalg.hilbert(0).shape == linalg.pascal(0).shape == (0, 0)
+    assert linalg.helmert(1).shape == (0, 1)
 
 
 OF_ORDERS = [
