@@ -25,6 +25,7 @@ from lapax.linalg._arguments import (
     real_dtype,
     same_batch,
 )
+from lapax.linalg._qr import with_positive_diagonal
 
 __all__ = ["cossin"]
 
@@ -192,13 +193,7 @@ def _decomposed_jvp(
 
 def _positive_qr(a: Array) -> tuple[Array, Array]:
     """The full QR decomposition with a diagonal of R that is not negative."""
-    q, r = jax.lax.linalg.qr(a, full_matrices=True)
-    phases = jnp.sign(_diagonal_of(r))
-    phases = jnp.where(phases == 0, 1, phases)
-    k = phases.shape[-1]
-    q = jnp.concatenate([q[..., :k] * phases[..., None, :], q[..., k:]], axis=-1)
-    r = jnp.concatenate([jnp.conj(phases)[..., None] * r[..., :k, :], r[..., k:, :]], axis=-2)
-    return q, r
+    return with_positive_diagonal(*jax.lax.linalg.qr(a, full_matrices=True))
 
 
 def _small_sines(triangle: Array, small: Array) -> tuple[Array, Array, Array]:

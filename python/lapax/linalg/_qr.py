@@ -67,7 +67,7 @@ def qr(
         return _raw(a, pivoting)
     q, r, *p = _decomposed(a, mode == "economic", pivoting)
     if positive_diagonal:
-        q, r = _with_positive_diagonal(q, r)
+        q, r = with_positive_diagonal(q, r)
     return (r, *p) if mode == "r" else (q, r, *p)
 
 
@@ -201,7 +201,7 @@ def _raw(a: Array, pivoting: bool) -> tuple[Any, ...]:
     return ((reflectors, factors), jnp.triu(reflectors[..., : min(a.shape[-2:]), :]), *order)
 
 
-def _with_positive_diagonal(q: Array, r: Array) -> tuple[Array, Array]:
+def with_positive_diagonal(q: Array, r: Array) -> tuple[Array, Array]:
     """Q·D and Dᴴ·R with D = diag(rᵢᵢ/|rᵢᵢ|), which is constant: R's diagonal is real already."""
     phases = jax.lax.stop_gradient(jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1)))
     phases = jnp.where(phases == 0, 1, phases)
@@ -236,7 +236,7 @@ def _multiplied_by_q(a: Array, c: Array, left: bool, pivoting: bool, conjugate: 
 @jax.custom_jvp
 def _triangular(a: Array) -> tuple[Array, Array]:
     """Q and R of at least as many rows as columns, with R's diagonal not negative."""
-    return _with_positive_diagonal(*_decomposed(a, True, False))
+    return with_positive_diagonal(*_decomposed(a, True, False))
 
 
 @_triangular.defjvp

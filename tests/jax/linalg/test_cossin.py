@@ -11,8 +11,15 @@ from jax.test_util import check_grads
 
 from lapax import linalg
 
-# (m, p, q) with each of the four identities, and none.
-SHAPES = [(4, 2, 2), (7, 5, 5), (7, 6, 2), (7, 2, 6), (7, 1, 2)]
+# m, p and q with none and each of the four identities, and swap_sign.
+CASES = [
+    (4, 2, 2, False),
+    (4, 2, 2, True),
+    (7, 5, 5, True),
+    (7, 6, 2, True),
+    (7, 2, 6, False),
+    (7, 1, 2, False),
+]
 
 
 def unitary(m: int, seed: int = 0) -> np.ndarray:
@@ -36,10 +43,8 @@ def errors(x: np.ndarray, u: np.ndarray, cs: np.ndarray, vh: np.ndarray) -> list
     return [np.linalg.norm(d) / (len(x) * np.finfo(x.dtype).eps) for d in differences]
 
 
-@pytest.mark.parametrize("swap_sign", [False, True])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_blocks_of_all_shapes(shape: tuple[int, int, int], swap_sign: bool) -> None:
-    m, p, q = shape
+@pytest.mark.parametrize(("m", "p", "q", "swap_sign"), CASES)
+def test_blocks_of_all_shapes(m: int, p: int, q: int, swap_sign: bool) -> None:
     with jax.enable_x64(True):
         for x in (unitary(m), np.eye(m) + 0j, np.eye(m)[::-1] + 0j):
             u, cs, vh = map(np.asarray, linalg.cossin(x, p, q, swap_sign=swap_sign))

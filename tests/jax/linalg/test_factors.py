@@ -91,16 +91,19 @@ def test_polar_is_scipys_and_keeps_not_a_number_to_itself() -> None:
             assert np.isnan(ours[0][1]).all()
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_polar_has_derivatives(side: str) -> None:
+@pytest.mark.parametrize(("side", "m", "n"), [("right", 4, 2), ("left", 2, 3)])
+def test_polar_has_derivatives(side: str, m: int, n: int) -> None:
     with jax.enable_x64(True):
         both = jax.jit(lambda a: linalg.polar(a, side))
-        check_grads(both, (matrix(4, 2),), order=1, rtol=1e-6, atol=1e-6)
-        check_grads(both, (matrix(2, 3),), order=1, rtol=1e-6, atol=1e-6)
-        check_grads(both, (jnp.eye(3),), order=1, rtol=1e-6, atol=1e-6)
+        check_grads(both, (matrix(m, n),), order=1, rtol=1e-6, atol=1e-6)
         semidefinite = jax.jit(lambda f, g: linalg.polar(f @ g, side)[1])
         operands = (matrix(4, 2), matrix(2, 3))
         check_grads(semidefinite, operands, order=1, rtol=1e-6, atol=1e-6)
+
+
+def test_polar_has_derivatives_where_singular_values_repeat() -> None:
+    with jax.enable_x64(True):
+        check_grads(jax.jit(linalg.polar), (jnp.eye(3),), order=1, rtol=1e-6, atol=1e-6)
 
 
 def test_empty_operands() -> None:
