@@ -35,7 +35,7 @@ def degenerate_rule(function: str, how: str | None, width: float | None) -> Dege
 
 
 def reciprocal(x: Array, largest: Array, rule: Degenerate, zero: Array) -> Array:
-    """1/x of each element of matrices [..., n, n] of differences, zero where `zero` says.
+    """1/x of each element of matrices [..., m, n] of differences, zero where `zero` says.
 
     With η = width·largest, `"mask"` makes it zero where |x| ≤ η, and `"broaden"` is x/(x² + η²),
     of complex differences conj(x)/(|x|² + η²). The default width of `"mask"` is 16·n·ε: values of
