@@ -35,13 +35,13 @@ def degenerate_rule(function: str, how: str | None, width: float | None) -> Dege
 
 
 def reciprocal(x: Array, largest: Array, rule: Degenerate, zero: Array) -> Array:
-    """1/x of each element of matrices [..., n, n] of differences, zero where `zero` says.
+    """1/x of each element of matrices [..., m, n] of differences, zero where `zero` says.
 
     With η = width·largest, `"mask"` makes it zero where |x| ≤ η, and `"broaden"` is x/(x² + η²),
     of complex differences conj(x)/(|x|² + η²). The default width of `"mask"` is 16·n·ε: values of
     one cluster come out apart by up to the error of a decomposition, a small multiple of ε·‖A‖.
-    That of `"broaden"` is √ε: errors of ε in P are then multiplied by at most 1/(2·√ε), and a gap
-    x is off by the relative √ε-th part of largest/x, squared.
+    That of `"broaden"` is √ε: errors of ε in P are then multiplied by at most 1/(2·√ε), and the
+    reciprocal of a gap x is off by (η/x)² of itself.
     """
     if rule.how is None:
         return jnp.where(zero, 0, 1 / jnp.where(zero, 1, x))
@@ -50,8 +50,10 @@ def reciprocal(x: Array, largest: Array, rule: Degenerate, zero: Array) -> Array
     eta = (default if rule.width is None else rule.width) * largest[..., None, None]
     zero |= (abs(x) <= eta) if rule.how == "mask" else (x == 0)
     safe = jnp.where(zero, 1, x)
-    inverse = 1 / safe if rule.how == "mask" else safe.conj() / (abs(safe) ** 2 + eta**2)
-    return jnp.where(zero, 0, inverse)
+    if rule.how == "mask":
+        return jnp.where(zero, 0, 1 / safe)
+    length = jnp.hypot(abs(safe), eta)
+    return jnp.where(zero, 0, safe.conj() / length / length)
 
 
 def differences(w: Array, rule: Degenerate) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -37,8 +38,9 @@ def schur(
     real with blocks of two for pairs of complex eigenvalues. `sort` brings eigenvalues to the top:
     `"lhp"` with Re λ < 0, `"rhp"` the others, `"iuc"` with |λ| ≤ 1, `"ouc"` the others, or those
     for which a function is true: of the array of eigenvalues, or of those of their real and
-    imaginary parts for a real form, where one of a pair brings both. Eigenvalues of either kind
-    keep their order. The number of those chosen is an int32 [...].
+    imaginary parts for a real form (of the former alone if it takes one argument), where one of a
+    pair brings both. Eigenvalues of either kind keep their order. The number of those chosen is an
+    int32 [...].
 
     Neighbours are exchanged by a rotation that takes the eigenvector of the second to the front
     (xTREXC), all disjoint pairs at once, in at most n rounds of odd-even transposition, each of
@@ -71,8 +73,16 @@ def _chosen(sort: str | Callable[..., Array], t: Array) -> Array:
     if isinstance(sort, str):
         chosen = _SORTS[sort](jax.lax.complex(real, imaginary))
     else:
-        chosen = sort(real, imaginary)
+        chosen = sort(real, imaginary) if _takes_two(sort) else sort(real)
     return pairs_together(t, chosen)
+
+
+def _takes_two(function: Callable[..., Array]) -> bool:
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return False
+    return True
 
 
 def _diagonal(t: Array) -> Array:

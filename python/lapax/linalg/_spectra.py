@@ -77,13 +77,12 @@ def _(full: bool, rule: Degenerate, primals: tuple[Array], tangents: tuple[Array
     p = adjoint(u1) @ da @ v1
     h, skew = (p + adjoint(p)) / 2, (p - adjoint(p)) / 2
     largest = jnp.max(s, -1, initial=0)
-    columns = jnp.broadcast_to(s[..., None, :], p.shape)
+    columns = s[..., None, :]
     # The phase of a vector is free, and does not change where its singular value is zero.
     phase = jnp.eye(k, dtype=bool) & (columns == 0)
     f = differences(s, rule) * h
     g = reciprocal(columns + s[..., :, None], largest, rule, phase) * skew
-    none = jnp.zeros(p.shape, bool)
-    inverse = reciprocal(columns, largest, rule, none)[..., :1, :] if k else s[..., None, :]
+    inverse = reciprocal(columns, largest, rule, jnp.zeros((), bool))
     du = _vectors(u, u1 @ (f + g), da @ v1, inverse)
     dv = _vectors(adjoint(vh), v1 @ (f - g), adjoint(da) @ u1, inverse)
     ds = jnp.diagonal(p, axis1=-2, axis2=-1).real

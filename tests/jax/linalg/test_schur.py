@@ -62,6 +62,14 @@ def test_chosen_eigenvalues_come_first(name, output):
                 assert distance.max(initial=0) < 1e-10
 
 
+def test_a_function_of_real_parts():
+    a = general("f4", N, N)
+    both = linalg.schur(a, sort="rhp")
+    one = linalg.schur(a, sort=lambda x: x >= 0)
+    for x, y in zip(both, one, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
 def test_neighbours_of_all_sizes_in_real_forms():
     """Blocks of one and of two rows in every order, strongly coupled; f32 keeps to its errors."""
     pair = np.array([[1.0, 3], [-2, 1]])
