@@ -55,7 +55,8 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     check_matrix("solve_sylvester", q=q)
     check_size("solve_sylvester", "q", "rows", q.shape[-2], a.shape[-1])
     check_size("solve_sylvester", "q", "columns", q.shape[-1], b.shape[-1])
-    return sylvester(*same_batch("solve_sylvester", a=(a, 2), b=(b, 2), q=(q, 2)))
+    a, b, q = same_batch("solve_sylvester", a=(a, 2), b=(b, 2), q=(q, 2))
+    return sylvester(a, b, q)
 
 
 @operation("a", "q")
@@ -143,7 +144,8 @@ def _discrete_direct(a: Array, q: Array) -> Array:
     n, batch = a.shape[-1], a.shape[:-2]
     matrix = jnp.einsum("...ik,...jl->...ijkl", a, jnp.conj(a)).reshape(*batch, n * n, n * n)
     right = q.reshape(*batch, n * n, 1)
-    return jnp.linalg.solve(jnp.eye(n * n, dtype=a.dtype) - matrix, right).reshape(q.shape)
+    x: Array = jnp.linalg.solve(jnp.eye(n * n, dtype=a.dtype) - matrix, right)
+    return x.reshape(q.shape)
 
 
 def _by_forms(left: Form, right: Form, q: Array) -> Array:
@@ -166,6 +168,8 @@ def _triangular_sylvester(r: Array, s: Array, f: Array) -> Array:
         right = jax.lax.dynamic_index_in_dim(f, j, -1) - known
         shift = jax.lax.dynamic_index_in_dim(shifts, j, -1)[..., None]
         found = jax.lax.linalg.triangular_solve(r + shift * one, right, left_side=True)
-        return jax.lax.dynamic_update_index_in_dim(y, found, j, -1)
+        updated: Array = jax.lax.dynamic_update_index_in_dim(y, found, j, -1)
+        return updated
 
-    return jax.lax.fori_loop(0, s.shape[-1], column, jnp.zeros_like(f))
+    y: Array = jax.lax.fori_loop(0, s.shape[-1], column, jnp.zeros_like(f))
+    return y

@@ -1,8 +1,8 @@
 """The action of the exponential on a few vectors, by products with the matrix alone.
 
 exp(A)·B = (T_m(A/s))ˢ·B with the Taylor polynomial T_m of the shifted matrix (Al-Mohy and Higham,
-SIAM J. Sci. Comput. 33, 2011, Algorithm 3.2, by the 1-norm of A alone). It is a primitive, linear in
-B, as JAX cannot transpose loops until convergence.
+SIAM J. Sci. Comput. 33, 2011, Algorithm 3.2, by the 1-norm of A alone). It is a primitive, linear
+in B, as JAX cannot transpose loops until convergence.
 """
 
 from __future__ import annotations

@@ -248,4 +248,5 @@ def _balance(magnitudes: Array) -> Array:
         return matrix, logarithms + change
 
     start = (matrix, jnp.zeros(matrix.shape[:-1], matrix.dtype))
-    return jax.lax.fori_loop(0, _BALANCING_SWEEPS * size, balance, start)[1]
+    logarithms: Array = jax.lax.fori_loop(0, _BALANCING_SWEEPS * size, balance, start)[1]
+    return logarithms
