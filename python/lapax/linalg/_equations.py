@@ -153,8 +153,7 @@ def _by_forms(left: Form, right: Form, q: Array) -> Array:
     (r, u), (s, v) = left, right
     y = _triangular_sylvester(r, s, product(product(adjoint(u), q.astype(u.dtype)), v))
     x = product(product(u, y), adjoint(v))
-    real: Array = x.real
-    return x if jnp.iscomplexobj(q) else real
+    return x if jnp.iscomplexobj(q) else x.real
 
 
 def _triangular_sylvester(r: Array, s: Array, f: Array) -> Array:
@@ -163,13 +162,14 @@ def _triangular_sylvester(r: Array, s: Array, f: Array) -> Array:
         return f
     one, shifts = jnp.eye(r.shape[-1], dtype=r.dtype), diagonal(s)
 
-    def column(j: Array, y: Array) -> Any:
+    def column(j: Array, y: Array) -> Array:
         # Columns of Y from j on are zero yet.
         known = product(y, jax.lax.dynamic_index_in_dim(s, j, -1))
         right = jax.lax.dynamic_index_in_dim(f, j, -1) - known
         shift = jax.lax.dynamic_index_in_dim(shifts, j, -1)[..., None]
         found = jax.lax.linalg.triangular_solve(r + shift * one, right, left_side=True)
-        return jax.lax.dynamic_update_index_in_dim(y, found, j, -1)
+        updated: Array = jax.lax.dynamic_update_index_in_dim(y, found, j, -1)
+        return updated
 
-    found: Array = jax.lax.fori_loop(0, s.shape[-1], column, jnp.zeros_like(f))
-    return found
+    y: Array = jax.lax.fori_loop(0, s.shape[-1], column, jnp.zeros_like(f))
+    return y

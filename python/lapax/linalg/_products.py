@@ -16,8 +16,8 @@ def product(a: Array, b: Array) -> Array:
 
 def one_norm(a: Array) -> Array:
     """The largest sum of a column's absolute values: [..., m, n] to [...]."""
-    largest: Array = jnp.max(jnp.sum(jnp.abs(a), axis=-2), axis=-1, initial=0)
-    return largest
+    norm: Array = jnp.max(jnp.sum(jnp.abs(a), axis=-2), axis=-1, initial=0)
+    return norm
 
 
 def diagonal(a: Array) -> Array:
