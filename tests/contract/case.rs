@@ -210,7 +210,7 @@ impl Variant {
             ("sparse", "indices") => {
                 numbers(shape, |i| i64::try_from(i).unwrap() % dim("k").max(1))
             }
-            ("lu", "permutation") => {
+            ("lu" | "ldl", "permutation") => {
                 let n = dim("n");
                 numbers(shape, |i| n - 1 - i64::try_from(i).unwrap() % n.max(1))
             }
