@@ -206,6 +206,7 @@ families![
     cholesky,
     triangular,
     tridiagonal,
+    block_tridiagonal,
     eig,
     schur,
     hessenberg,
