@@ -8,3 +8,23 @@ without it the function works outside of jit. What cannot be computed is NaN in 
 Functions that are compositions of JAX's run on lapax under `lapax.install()`, and on what JAX has
 without; those with targets of their own always run on lapax.
 """
+
+from lapax.linalg._block_tridiagonal import (
+    block_tridiagonal_cho_solve,
+    block_tridiagonal_cholesky,
+    block_tridiagonal_inverse,
+    block_tridiagonal_logdet,
+    block_tridiagonal_matmul,
+    block_tridiagonal_sample,
+    block_tridiagonal_solve,
+)
+
+__all__ = [
+    "block_tridiagonal_cho_solve",
+    "block_tridiagonal_cholesky",
+    "block_tridiagonal_inverse",
+    "block_tridiagonal_logdet",
+    "block_tridiagonal_matmul",
+    "block_tridiagonal_sample",
+    "block_tridiagonal_solve",
+]
