@@ -15,7 +15,7 @@ routes! {
 }
 
 /// The order of blocks up to which a batch goes through lanes.
-const LANES: usize = 8;
+const LANES: usize = 16;
 
 /// The numbers of a block of X up to which a batch does: a tile of them then takes what one of a block of A does.
 const LANES_NUMBERS: usize = 32 * 32;
@@ -24,7 +24,8 @@ const LANES_NUMBERS: usize = 32 * 32;
 pub(crate) fn route(batch: usize, blocks: Blocks, nrhs: usize) -> Route {
     let n = blocks.n;
     let fit_lanes = (1..=LANES).contains(&n) && n.saturating_mul(nrhs) <= LANES_NUMBERS;
-    if batch >= BATCH && fit_lanes && nrhs > 0 { Route::Lanes } else { Route::Rows }
+    let some = blocks.count > 0 && nrhs > 0;
+    if batch >= BATCH && fit_lanes && some { Route::Lanes } else { Route::Rows }
 }
 
 /// The products of numbers that a factorisation takes, with what the roots and quotients of a block wait for.

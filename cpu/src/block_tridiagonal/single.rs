@@ -9,11 +9,15 @@ use crate::Scalar;
 use crate::simd::elementary::root;
 use crate::simd::lane_real::LaneReal;
 use crate::simd::lines::number;
+use crate::simd::loops::sub_mul;
 use crate::simd::tile::{Tile, parts};
 use crate::simd::vector::{Lane, Reg};
 
 /// The right-hand sides from which on a register holds neighbours in a row of B: fewer go one by one.
 const WIDE: usize = 4;
+
+/// The order of blocks up to which they are factored number by number.
+const TINY: usize = 8;
 
 /// L of A = L·Lᴴ; whether there is one.
 pub(super) struct Factor<'a, T> {
@@ -26,10 +30,63 @@ pub(super) struct Factor<'a, T> {
 impl<T: Scalar> WithSimd for Factor<'_, T> {
     type Output = bool;
 
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> bool {
+        if self.blocks.n <= TINY { self.by_numbers::<S>() } else { self.by_rows(simd) }
+    }
+}
+
+impl<T: Scalar> Factor<'_, T> {
+    /// Row after row of L, number by number.
+    #[inline(always)]
+    fn by_numbers<S: Simd>(self) -> bool {
+        let Self { blocks, a, l_diagonal, l_off } = self;
+        let Blocks { count, n } = blocks;
+        let square = n * n;
+        let mut reciprocals = [T::Real::ZERO; TINY];
+        for i in 0..count {
+            let (before, l_off) = l_off.split_at_mut(i * square);
+            let before = &before[i.saturating_sub(1) * square..];
+            let (a_own, l) = (blocks.of(a.diagonal, i), &mut l_diagonal[i * square..][..square]);
+            for row in 0..n {
+                for column in 0..=row {
+                    let mut sum = a_own[row * n + column];
+                    if i > 0 {
+                        sum += minus_product::<S, T>(
+                            &before[row * n..][..n],
+                            &before[column * n..][..n],
+                        );
+                    }
+                    let known = ..column;
+                    sum += minus_product::<S, T>(&l[row * n..][known], &l[column * n..][known]);
+                    l[row * n + column] = if column < row {
+                        sum.scale(reciprocals[column])
+                    } else {
+                        let Some((root, reciprocal)) = root(sum.re()) else { return false };
+                        reciprocals[row] = reciprocal;
+                        T::from_real(root)
+                    };
+                }
+                l[row * n + row + 1..(row + 1) * n].fill(T::ZERO);
+            }
+            if i + 1 < count {
+                let (a_off, e) = (blocks.of(a.off_diagonal, i), &mut l_off[..square]);
+                for row in 0..n {
+                    for column in 0..n {
+                        let (known, l) = (&e[row * n..][..column], &l[column * n..][..column]);
+                        let sum = a_off[row * n + column] + minus_product::<S, T>(known, l);
+                        e[row * n + column] = sum.scale(reciprocals[column]);
+                    }
+                }
+            }
+        }
+        true
+    }
+
     /// Row j of [Lᵢᵢᴴ Lᵢ₊₁ᵢᴴ] is row j of [Aᵢᵢ Aᵢ₊₁ᵢᴴ] less multiples of the rows before it, divided by its pivot; those
     /// of the block before are taken from Aᵢᵢ at once.
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> bool {
+    fn by_rows<S: Simd>(self, simd: S) -> bool {
         let Self { blocks, a, l_diagonal, l_off } = self;
         let Blocks { count, n } = blocks;
         let (lanes, square) = (T::Real::lanes::<S>(), n * n);
@@ -58,6 +115,12 @@ impl<T: Scalar> WithSimd for Factor<'_, T> {
         }
         true
     }
+}
+
+/// −Σ x(k)·conj(y(k)).
+#[inline(always)]
+fn minus_product<S: Simd, T: Scalar>(x: &[T], y: &[T]) -> T {
+    x.iter().zip(y).fold(T::ZERO, |sum, (&x, y)| sub_mul::<S, T>(sum, x, y.conj()))
 }
 
 /// Aᵢᵢ − Lᵢᵢ₋₁·Lᵢᵢ₋₁ᴴ on and above the diagonal, where `before` has Lᵢᵢ₋₁ᴴ in its second half.
@@ -206,10 +269,17 @@ pub(super) struct Inverse<'a, T> {
 impl<T: Scalar> WithSimd for Inverse<'_, T> {
     type Output = ();
 
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        if self.blocks.n < WIDE { self.sweep(pulp::Scalar::new()) } else { self.sweep(simd) }
+    }
+}
+
+impl<T: Scalar> Inverse<'_, T> {
     /// For S = A⁻¹ and G = Lᵢ₊₁ᵢ·Lᵢᵢ⁻¹, from the last block to the first: Sᵢ₊₁ᵢ = −Sᵢ₊₁ᵢ₊₁·G and
     /// Sᵢᵢ = Lᵢᵢ⁻ᴴ·Lᵢᵢ⁻¹ − Gᴴ·Sᵢ₊₁ᵢ (Takahashi, Fagan and Chin 1973).
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
+    fn sweep<S: Simd>(self, simd: S) {
         let Self { blocks, l, diagonal, off_diagonal } = self;
         let Blocks { count, n } = blocks;
         let square = n * n;

@@ -205,7 +205,7 @@ fn known<S: Simd, T: Scalar, N: Size, R: Size>(
 }
 
 #[inline(always)]
-pub(super) fn conjugate<S: Simd, X: Lane<S>>(simd: S, tile: &mut [Reg<S, X>]) {
+pub(crate) fn conjugate<S: Simd, X: Lane<S>>(simd: S, tile: &mut [Reg<S, X>]) {
     if X::PARTS > 1 {
         for x in tile.chunks_exact_mut(X::PARTS) {
             X::load(simd, x, 0).conj().store(x, 0);
@@ -228,7 +228,7 @@ fn substitute<S: Simd, X: Lane<S>>(
 
 /// X ← L⁻ᴴ·X.
 #[inline(always)]
-pub(super) fn substitute_adjoint<S: Simd, X: Lane<S>>(
+pub(crate) fn substitute_adjoint<S: Simd, X: Lane<S>>(
     simd: S,
     n: usize,
     l: &[Reg<S, X>],
