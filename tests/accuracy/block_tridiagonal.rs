@@ -205,7 +205,8 @@ fn one<T: Sample>(what: &str, blocks: Blocks, nrhs: usize, a: &Pair<T>, b: &[T],
     }
 }
 
-/// Of a matrix that is not positive definite or has a NaN there is nothing, and its neighbours keep theirs.
+/// Of a matrix that is not positive definite or has a NaN there is nothing, and its neighbours keep theirs, beside one
+/// with denormal pivots, too.
 fn not_definite_or_not_finite<T: Sample>() {
     for (n, batch) in [(1, 5), (3, 5), (3, 3), (17, 5), (20, 3)] {
         let blocks = Blocks { count: 4, n };
@@ -214,6 +215,9 @@ fn not_definite_or_not_finite<T: Sample>() {
         let mut a = clean.repeat(batch);
         a.diagonal[4 * square + 2 * square + (n - 1) * (n + 1)] = T::from_f64(-1.0);
         a.off[2 * 3 * square + square] = T::nan();
+        for x in a.diagonal.iter_mut().skip(4 * 4 * square) {
+            *x = T::narrow(x.widen(0), T::DENORMAL_EXPONENT);
+        }
         let b = vec![T::ONE; batch * 4 * n * 2];
         let all = solved_bad(batch, blocks, &a, &b, &Spawned(2));
         let alone = solved_bad(batch, blocks, &clean.repeat(batch), &b, &Serial);
@@ -225,7 +229,7 @@ fn not_definite_or_not_finite<T: Sample>() {
                 if [1, 2].contains(&i) {
                     let nan = |(at, x): (usize, &T)| above(at) || Scalar::is_nan(*x);
                     assert!(all.iter().enumerate().all(nan), "{n}, {i}, {part}");
-                } else {
+                } else if i != 4 {
                     assert!(bits(all) == bits(alone), "{n}, {i}, {part}");
                     assert!(all.iter().all(|&x| Scalar::is_finite(x)), "{n}, {i}, {part}");
                 }
