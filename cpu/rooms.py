@@ -25,6 +25,7 @@ ROOMS = [
     "lu",
     "cholesky",
     "tridiagonal",
+    "block_tridiagonal",
     "qr",
     "solve",
     "determinant",

@@ -19,4 +19,4 @@ pub use items::{InOut, Items, ItemsInOut, ItemsMut, ItemsUncopied};
 pub use scalar::{Real, Scalar};
 pub use tasks::{Stages, run_each, run_tasks};
 pub use threads::{Serial, Spawned, Threads};
-pub use words::{Diag, Side, SingularVectors, Sort, Trans, UnknownCode, Uplo, Vectors};
+pub use words::{Diag, Side, SingularVectors, Sort, Sweeps, Trans, UnknownCode, Uplo, Vectors};

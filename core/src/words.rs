@@ -74,6 +74,18 @@ word! {
 }
 
 word! {
+    /// The triangular systems that are solved with a Cholesky factor L.
+    Sweeps {
+        /// `'B'`: both, L·Lᴴ·X = B.
+        Both = b'B',
+        /// `'F'`: from the first row to the last, L·X = B.
+        Forward = b'F',
+        /// `'A'`: from the last row to the first, with the adjoint: Lᴴ·X = B.
+        Backward = b'A',
+    }
+}
+
+word! {
     /// Whether a triangular matrix has an implicit unit diagonal.
     Diag {
         /// `'N'`: the diagonal is stored.

@@ -25,6 +25,7 @@
 pub mod testing;
 
 mod blas;
+pub mod block_tridiagonal;
 pub mod cholesky;
 pub mod definite;
 pub mod determinant;

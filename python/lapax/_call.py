@@ -29,6 +29,7 @@ Sizes = tuple[tuple[str, int], ...]
 """Values of the free dimensions."""
 
 _DERIVATIVES = {
+    "block_tridiagonal": "the functions of lapax.linalg",
     "cholesky": "jax.numpy.linalg.cholesky",
     "eig": "jax.numpy.linalg.eig",
     "eigh": "jax.numpy.linalg.eigh",
@@ -39,7 +40,7 @@ _DERIVATIVES = {
     "triangular": "jax.scipy.linalg.solve_triangular",
     "tridiagonal": "jax.lax.linalg.tridiagonal_solve",
 }
-"""By family: JAX's function for the same mathematics that has a derivative."""
+"""By family: the function for the same mathematics that has a derivative."""
 
 
 def ffi_call(name: str, *args: ArrayLike, **options: Any) -> Any:

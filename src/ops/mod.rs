@@ -207,6 +207,7 @@ families![
     ldl,
     triangular,
     tridiagonal,
+    block_tridiagonal,
     eig,
     schur,
     hessenberg,

@@ -205,7 +205,7 @@ fn known<S: Simd, T: Scalar, N: Size, R: Size>(
 }
 
 #[inline(always)]
-fn conjugate<S: Simd, X: Lane<S>>(simd: S, tile: &mut [Reg<S, X>]) {
+pub(crate) fn conjugate<S: Simd, X: Lane<S>>(simd: S, tile: &mut [Reg<S, X>]) {
     if X::PARTS > 1 {
         for x in tile.chunks_exact_mut(X::PARTS) {
             X::load(simd, x, 0).conj().store(x, 0);
@@ -223,6 +223,17 @@ fn substitute<S: Simd, X: Lane<S>>(
 ) {
     let system = System { uplo: Uplo::Lower, diag: Diag::NonUnit, conj: false, n, nrhs };
     solve::<S, X>(simd, &system, l, x);
+    substitute_adjoint::<S, X>(simd, n, l, x);
+}
+
+/// X ← L⁻ᴴ·X.
+#[inline(always)]
+pub(crate) fn substitute_adjoint<S: Simd, X: Lane<S>>(
+    simd: S,
+    n: usize,
+    l: &[Reg<S, X>],
+    x: &mut [Reg<S, X>],
+) {
     let stride = n * X::PARTS;
     for i in (0..n).rev() {
         let column = &l[i * stride..(i + 1) * stride];

@@ -138,14 +138,28 @@ pub(crate) fn pack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     shape: Shape,
     tile: &mut [<T::Real as Packed>::Reg<S>],
 ) {
+    let lanes = T::Real::lanes::<S>();
+    if count == lanes && pack_few::<S, T>(simd, bytemuck::cast_slice(a), shape, tile) {
+        return;
+    }
+    pack_apart(simd, a, shape.m * shape.n, count, shape, tile);
+}
+
+/// [`pack`] of matrices that begin so many numbers after each other.
+#[inline(always)]
+pub(crate) fn pack_apart<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
+    simd: S,
+    a: &[T],
+    pitch: usize,
+    count: usize,
+    shape: Shape,
+    tile: &mut [<T::Real as Packed>::Reg<S>],
+) {
     let (lanes, size) = (T::Real::lanes::<S>(), shape.reals::<T>());
     let a: &[T::Real] = bytemuck::cast_slice(a);
     let mut starts = [0; MAX_LANES];
     for (lane, start) in starts[..lanes].iter_mut().enumerate() {
-        *start = lane.min(count - 1) * size;
-    }
-    if count == lanes && pack_few::<S, T>(simd, a, shape, tile) {
-        return;
+        *start = lane.min(count - 1) * pitch * parts::<T>();
     }
     let mut block = [T::Real::splat(simd, T::Real::ZERO); MAX_LANES];
     let block = &mut block[..lanes];
@@ -295,20 +309,21 @@ fn read_block<S: Simd, R: LaneReal>(
     transpose::<S, R, _>(simd, block);
 }
 
-/// Writes a block to the first `count` matrices, from number `from` of each on; its registers are transposed.
+/// Writes a block to the first `count` matrices, which begin so many numbers after each other, from number `from` of
+/// each on; its registers are transposed.
 #[inline(always)]
 fn write_block<S: Simd, R: LaneReal>(
     simd: S,
     block: &mut [R::Reg<S>],
     a: &mut [R],
-    (count, size): (usize, usize),
+    (count, pitch): (usize, usize),
     from: usize,
 ) {
     transpose::<S, R, _>(simd, block);
     let lanes = block.len();
     for (lane, reg) in block.iter().enumerate() {
         if lane < count {
-            R::write_register::<S>(*reg, &mut a[lane * size + from..][..lanes]);
+            R::write_register::<S>(*reg, &mut a[lane * pitch + from..][..lanes]);
         }
     }
 }
@@ -323,6 +338,9 @@ pub(crate) fn unpack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     a: &mut [T],
 ) {
     let (lanes, size) = (T::Real::lanes::<S>(), shape.reals::<T>());
+    if size >= lanes {
+        return unpack_apart(simd, tile, shape.m * shape.n, count, shape, a);
+    }
     let a: &mut [T::Real] = bytemuck::cast_slice_mut(a);
     if count == lanes && unpack_few::<S, T>(simd, tile, shape, a) {
         return;
@@ -330,29 +348,7 @@ pub(crate) fn unpack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
     let mut block = [T::Real::splat(simd, T::Real::ZERO); MAX_LANES];
     let block = &mut block[..lanes];
     let mut places = shape.places::<T>(0);
-    if size >= lanes {
-        if shape.straight::<T>(lanes) {
-            for number in 0..size / lanes {
-                places.read_line::<T, _>(tile, block);
-                write_block(simd, block, a, (count, size), number * lanes);
-            }
-            return;
-        }
-        for number in 0..size / lanes {
-            for reg in &mut *block {
-                *reg = tile[places.next::<T>()];
-            }
-            write_block(simd, block, a, (count, size), number * lanes);
-        }
-        if !size.is_multiple_of(lanes) {
-            let from = size - lanes;
-            let mut places = shape.places::<T>(from);
-            for reg in &mut *block {
-                *reg = tile[places.next::<T>()];
-            }
-            write_block(simd, block, a, (count, size), from);
-        }
-    } else if a.len() >= lanes {
+    if a.len() >= lanes {
         for (k, reg) in block.iter_mut().enumerate() {
             if k < size {
                 *reg = tile[places.next::<T>()];
@@ -381,5 +377,53 @@ pub(crate) fn unpack<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
                 row[p] = number;
             }
         }
+    }
+}
+
+/// [`unpack`] of matrices that begin so many numbers after each other, to what is between them no number.
+#[inline(always)]
+pub(crate) fn unpack_apart<S: Simd, T: Scalar<Real: LaneReal> + Pod>(
+    simd: S,
+    tile: &[<T::Real as Packed>::Reg<S>],
+    pitch: usize,
+    count: usize,
+    shape: Shape,
+    a: &mut [T],
+) {
+    let (lanes, size) = (T::Real::lanes::<S>(), shape.reals::<T>());
+    let (a, pitch): (&mut [T::Real], _) = (bytemuck::cast_slice_mut(a), pitch * parts::<T>());
+    let mut block = [T::Real::splat(simd, T::Real::ZERO); MAX_LANES];
+    let block = &mut block[..lanes];
+    let mut places = shape.places::<T>(0);
+    if size < lanes {
+        for reg in &mut block[..size] {
+            *reg = tile[places.next::<T>()];
+        }
+        transpose::<S, T::Real, _>(simd, block);
+        for (lane, reg) in block.iter().enumerate().take(count) {
+            T::Real::write_part(simd, *reg, &mut a[lane * pitch..][..size]);
+        }
+        return;
+    }
+    if shape.straight::<T>(lanes) {
+        for number in 0..size / lanes {
+            places.read_line::<T, _>(tile, block);
+            write_block(simd, block, a, (count, pitch), number * lanes);
+        }
+        return;
+    }
+    for number in 0..size / lanes {
+        for reg in &mut *block {
+            *reg = tile[places.next::<T>()];
+        }
+        write_block(simd, block, a, (count, pitch), number * lanes);
+    }
+    if !size.is_multiple_of(lanes) {
+        let from = size - lanes;
+        let mut places = shape.places::<T>(from);
+        for reg in &mut *block {
+            *reg = tile[places.next::<T>()];
+        }
+        write_block(simd, block, a, (count, pitch), from);
     }
 }

@@ -63,12 +63,12 @@ impl<T: Scalar> Kernel<T, Operands<'_, T>> for Solve {
 
 /// A tile of systems.
 pub(crate) struct System {
-    pub(super) uplo: Uplo,
-    pub(super) diag: Diag,
+    pub(crate) uplo: Uplo,
+    pub(crate) diag: Diag,
     /// Whether A is conjugated, in place.
-    pub(super) conj: bool,
-    pub(super) n: usize,
-    pub(super) nrhs: usize,
+    pub(crate) conj: bool,
+    pub(crate) n: usize,
+    pub(crate) nrhs: usize,
 }
 
 /// Solves a tile in place of B, row after row of X.

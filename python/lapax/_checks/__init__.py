@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lapax._checks import (
+    block_tridiagonal,
     cholesky,
     eig,
     eigh,
@@ -24,6 +25,7 @@ CHECKS: dict[str, Check] = (
     | ldl.CHECKS
     | triangular.CHECKS
     | tridiagonal.CHECKS
+    | block_tridiagonal.CHECKS
     | qr.CHECKS
     | eig.CHECKS
     | schur.CHECKS
