@@ -25,6 +25,7 @@ ROOMS = [
     "lu",
     "cholesky",
     "tridiagonal",
+    "banded",
     "qr",
     "solve",
     "determinant",

@@ -4,7 +4,7 @@ pub use crate::parallel::routes::{Routine, Way};
 pub use crate::simd::kind::Kind;
 
 use crate::{
-    cholesky, definite, determinant, eig, eigh, hessenberg, lu, qr, schur, solve, svd, triangular,
+    banded, cholesky, definite, determinant, eig, eigh, hessenberg, lu, qr, schur, solve, svd, triangular,
     tridiagonal,
 };
 
@@ -14,6 +14,7 @@ const FAMILIES: &[&[Routine]] = &[
     lu::route::ROUTINES,
     cholesky::route::ROUTINES,
     tridiagonal::route::ROUTINES,
+    banded::route::ROUTINES,
     qr::route::ROUTINES,
     solve::route::ROUTINES,
     determinant::route::ROUTINES,

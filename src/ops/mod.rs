@@ -206,6 +206,7 @@ families![
     cholesky,
     triangular,
     tridiagonal,
+    banded,
     eig,
     schur,
     hessenberg,

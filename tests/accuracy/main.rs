@@ -8,6 +8,7 @@
 use lapax as _;
 
 mod backend;
+mod banded;
 mod cholesky;
 mod cholesky_update;
 mod definite;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lapax._checks import (
+    banded,
     cholesky,
     eig,
     eigh,
@@ -22,6 +23,7 @@ CHECKS: dict[str, Check] = (
     | cholesky.CHECKS
     | triangular.CHECKS
     | tridiagonal.CHECKS
+    | banded.CHECKS
     | qr.CHECKS
     | eig.CHECKS
     | schur.CHECKS
