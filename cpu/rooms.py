@@ -26,6 +26,7 @@ ROOMS = [
     "cholesky",
     "tridiagonal",
     "block_tridiagonal",
+    "banded",
     "qr",
     "solve",
     "determinant",

@@ -24,6 +24,7 @@
 #[allow(clippy::cast_precision_loss, reason = "sizes here are small")]
 pub mod testing;
 
+pub mod banded;
 mod blas;
 pub mod block_tridiagonal;
 pub mod cholesky;

@@ -4,8 +4,8 @@ pub use crate::parallel::routes::{Routine, Way};
 pub use crate::simd::kind::Kind;
 
 use crate::{
-    block_tridiagonal, cholesky, definite, determinant, eig, eigh, hessenberg, lu, qr, schur,
-    solve, svd, triangular, tridiagonal,
+    banded, block_tridiagonal, cholesky, definite, determinant, eig, eigh, hessenberg, lu, qr,
+    schur, solve, svd, triangular, tridiagonal,
 };
 
 /// The choices of each family.
@@ -14,6 +14,7 @@ const FAMILIES: &[&[Routine]] = &[
     lu::route::ROUTINES,
     cholesky::route::ROUTINES,
     tridiagonal::route::ROUTINES,
+    banded::route::ROUTINES,
     block_tridiagonal::route::ROUTINES,
     qr::route::ROUTINES,
     solve::route::ROUTINES,

@@ -29,6 +29,7 @@ Sizes = tuple[tuple[str, int], ...]
 """Values of the free dimensions."""
 
 _DERIVATIVES = {
+    "banded": "lapax.linalg.solve_banded",
     "block_tridiagonal": "the functions of lapax.linalg",
     "cholesky": "jax.numpy.linalg.cholesky",
     "eig": "jax.numpy.linalg.eig",

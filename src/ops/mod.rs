@@ -207,6 +207,7 @@ families![
     ldl,
     triangular,
     tridiagonal,
+    banded,
     block_tridiagonal,
     eig,
     schur,

@@ -8,6 +8,7 @@
 use lapax as _;
 
 mod backend;
+mod banded;
 mod block_tridiagonal;
 mod cholesky;
 mod cholesky_update;

@@ -5,6 +5,7 @@
 //! Every operation is lane by lane and every decision is a mask, so that a matrix's result depends
 //! neither on its neighbours nor on where it stands in its batch.
 
+pub(crate) mod banded;
 pub(crate) mod block_tridiagonal;
 pub(crate) mod cholesky;
 pub(crate) mod cholesky_update;

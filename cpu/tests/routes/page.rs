@@ -75,6 +75,25 @@ pub(crate) fn shapes(routine: &Routine) -> Vec<Shape> {
             shape("one right-hand side", &[Times(1), Constant(1)]),
             shape("n right-hand sides", &[Times(1), Times(1)]),
         ],
+        ["lower", "upper", "n", "nrhs"] => vec![
+            shape("diagonal", &[Constant(0), Constant(0), Times(1), Constant(1)]),
+            shape("tridiagonal", &[Constant(1), Constant(1), Times(1), Constant(1)]),
+            shape("five diagonals", &[Constant(2), Constant(2), Times(1), Constant(1)]),
+            shape(
+                "five diagonals, n right-hand sides",
+                &[Constant(2), Constant(2), Times(1), Times(1)],
+            ),
+        ],
+        ["beside", "n"] => vec![
+            shape("tridiagonal", &[Constant(1), Times(1)]),
+            shape("five diagonals", &[Constant(2), Times(1)]),
+        ],
+        ["beside", "n", "nrhs"] => vec![
+            shape("diagonal", &[Constant(0), Times(1), Constant(1)]),
+            shape("tridiagonal", &[Constant(1), Times(1), Constant(1)]),
+            shape("five diagonals", &[Constant(2), Times(1), Constant(1)]),
+            shape("five diagonals, n right-hand sides", &[Constant(2), Times(1), Times(1)]),
+        ],
         ["m", "n"] => vec![
             shape("n × n", &[Times(1), Times(1)]),
             shape("20n × n", &[Times(20), Times(1)]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lapax._checks import (
+    banded,
     block_tridiagonal,
     cholesky,
     eig,
@@ -25,6 +26,7 @@ CHECKS: dict[str, Check] = (
     | ldl.CHECKS
     | triangular.CHECKS
     | tridiagonal.CHECKS
+    | banded.CHECKS
     | block_tridiagonal.CHECKS
     | qr.CHECKS
     | eig.CHECKS

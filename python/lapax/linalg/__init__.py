@@ -14,6 +14,22 @@ from __future__ import annotations
 from jax.scipy.linalg import cholesky, det, inv, solve_triangular
 
 from lapax.linalg._balance import matrix_balance
+from lapax.linalg._band_spectra import (
+    eig_banded,
+    eigh_tridiagonal,
+    eigvals_banded,
+    eigvalsh_tridiagonal,
+)
+from lapax.linalg._banded import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded
+from lapax.linalg._block_tridiagonal import (
+    block_tridiagonal_cho_solve,
+    block_tridiagonal_cholesky,
+    block_tridiagonal_inverse,
+    block_tridiagonal_logdet,
+    block_tridiagonal_matmul,
+    block_tridiagonal_sample,
+    block_tridiagonal_solve,
+)
 from lapax.linalg._cholesky_update import cholesky_downdate, cholesky_update
 from lapax.linalg._cossin import cossin
 from lapax.linalg._definite import (
@@ -80,10 +96,19 @@ __all__ = [
     "SolveLogdet",
     "bandwidth",
     "block_diag",
+    "block_tridiagonal_cho_solve",
+    "block_tridiagonal_cholesky",
+    "block_tridiagonal_inverse",
+    "block_tridiagonal_logdet",
+    "block_tridiagonal_matmul",
+    "block_tridiagonal_sample",
+    "block_tridiagonal_solve",
     "cdf2rdf",
     "cho_factor",
     "cho_solve",
+    "cho_solve_banded",
     "cholesky",
+    "cholesky_banded",
     "cholesky_downdate",
     "cholesky_of_inverse",
     "cholesky_update",
@@ -98,9 +123,13 @@ __all__ = [
     "dft",
     "diagsvd",
     "eig",
+    "eig_banded",
     "eigh",
+    "eigh_tridiagonal",
     "eigvals",
+    "eigvals_banded",
     "eigvalsh",
+    "eigvalsh_tridiagonal",
     "expm",
     "expm_cond",
     "expm_frechet",
@@ -157,6 +186,7 @@ __all__ = [
     "sinhm",
     "sinm",
     "solve",
+    "solve_banded",
     "solve_circulant",
     "solve_continuous_are",
     "solve_continuous_lyapunov",
@@ -167,6 +197,7 @@ __all__ = [
     "solve_sylvester",
     "solve_toeplitz",
     "solve_triangular",
+    "solveh_banded",
     "sqrtm",
     "subspace_angles",
     "svd",
