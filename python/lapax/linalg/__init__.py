@@ -11,7 +11,7 @@ without; those with targets of their own always run on lapax.
 
 from __future__ import annotations
 
-from jax.scipy.linalg import cholesky, det, inv, solve_triangular
+from jax.scipy.linalg import cholesky, det, solve_triangular
 
 from lapax.linalg._balance import matrix_balance
 from lapax.linalg._band_spectra import (
@@ -52,7 +52,7 @@ from lapax.linalg._factors import lu, lu_factor, lu_solve, polar, svdvals
 from lapax.linalg._forms import block_diag, cdf2rdf, diagsvd, khatri_rao, rsf2csf
 from lapax.linalg._funm import coshm, cosm, funm, funmh, inverse_pth_root, sinhm, sinm, tanhm, tanm
 from lapax.linalg._generalised import eigh, eigvalsh
-from lapax.linalg._indefinite import ldl, solve
+from lapax.linalg._indefinite import inv, ldl, solve
 from lapax.linalg._least_squares import lstsq, matrix_rank, pinv, pinvh
 from lapax.linalg._logm import fractional_matrix_power, logm
 from lapax.linalg._lqr import finite_horizon_lqr

@@ -25,7 +25,7 @@ from lapax.linalg._arguments import (
     same_batch,
 )
 
-__all__ = ["ldl", "solve"]
+__all__ = ["inv", "ldl", "solve"]
 
 
 @operation("A")
@@ -197,9 +197,48 @@ def solve(
     del overwrite_a, overwrite_b, check_finite
     check_square("solve", a=a)
     check_choice("solve", "assume_a", assume_a, tuple(_STRUCTURES))
-    structure = _STRUCTURES[assume_a]
     b, as_given = right_hand_sides("solve", b, a.shape[-1], vector=b.ndim == 1)
     a, b = same_batch("solve", a=(a, 2), b=(b, 2))
+    return as_given(_solution(_STRUCTURES[assume_a], a, b, lower, transposed))
+
+
+@operation("a")
+def inv(
+    a: Any,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    *,
+    assume_a: str | None = None,
+    lower: bool = False,
+) -> Array:
+    """The inverse of A: `solve` with the identity on the right, and its arguments.
+
+    Args:
+        a: [..., n, n].
+        overwrite_a, check_finite: taken and ignored.
+        assume_a, lower: the structure of A, and which triangle is read, as for `solve`.
+
+    Returns:
+        [..., n, n]: not finite where A is singular, NaN where one that is to be positive definite
+        is not.
+
+    Raises ValueError where A is not square, and for a structure that has no name here.
+
+    Derivative: d(A⁻¹) = -A⁻¹·dA·A⁻¹.
+    """
+    del overwrite_a, check_finite
+    check_square("inv", a=a)
+    check_choice("inv", "assume_a", assume_a, tuple(_STRUCTURES))
+    if _STRUCTURES[assume_a] == "general":
+        x: Array = jnp.linalg.inv(a)
+    else:
+        b = jnp.broadcast_to(jnp.eye(a.shape[-1], dtype=a.dtype), a.shape)
+        x = _solution(_STRUCTURES[assume_a], a, b, lower, transposed=False)
+    return x
+
+
+def _solution(structure: str, a: Array, b: Array, lower: bool, transposed: bool) -> Any:
+    """X of A·X = B, or Aᵀ·X = B."""
     if structure in ("symmetric", "hermitian", "positive definite"):
         strict = jnp.tril(a, -1) if lower else jnp.triu(a, 1)
         hermitian = structure != "symmetric"
@@ -207,18 +246,18 @@ def solve(
         if structure == "positive definite":
             if transposed:
                 whole = jnp.swapaxes(whole, -1, -2)
-            return as_given(_solve_definite(whole, b))
-        return as_given(_solve_indefinite(whole, b, hermitian, transposed))
+            return _solve_definite(whole, b)
+        return _solve_indefinite(whole, b, hermitian, transposed)
     if transposed:
         a = jnp.swapaxes(a, -1, -2)
     if structure == "diagonal":
-        return as_given(b / jnp.diagonal(a, axis1=-2, axis2=-1)[..., None])
+        return b / jnp.diagonal(a, axis1=-2, axis2=-1)[..., None]
     if structure == "tridiagonal":
-        return as_given(_solve_tridiagonal(a, b))
+        return _solve_tridiagonal(a, b)
     if structure.endswith("triangular"):
         below = (structure == "lower triangular") != transposed
-        return as_given(jax.lax.linalg.triangular_solve(a, b, left_side=True, lower=below))
-    return as_given(jnp.linalg.solve(a, b))
+        return jax.lax.linalg.triangular_solve(a, b, left_side=True, lower=below)
+    return jnp.linalg.solve(a, b)
 
 
 def _solve_definite(a: Array, b: Array) -> Array:

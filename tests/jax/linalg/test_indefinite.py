@@ -172,6 +172,13 @@ def test_derivatives_of_solutions(structure):
         check_grads(solution, (a, b), 1, atol=1e-6, rtol=1e-6)
 
 
+@pytest.mark.parametrize("structure", ["general", "her", "pos", "upper triangular"])
+def test_inverses(structure):
+    a = np.stack([system(structure, "complex64", 5) * scale for scale in (1, 2)])
+    x = lapax.linalg.inv(a, assume_a=structure)
+    np.testing.assert_allclose(x, np.linalg.inv(a), rtol=1e-4, atol=1e-5)
+
+
 def test_batches_of_systems():
     a = np.stack([system("her", "float32", 5) * scale for scale in (1, 2, 3)])
     b = np.arange(10, dtype=np.float32).reshape(5, 2)
