@@ -1,4 +1,4 @@
-"""The command line: `python -m lapax targets | doctor | route | stubs | bench | export | paths`."""
+"""The command line: `python -m lapax targets | doctor | route | linalg | bench | export | …`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _targets(options)
     if options.command == "stubs":
         return _stubs(options)
+    if options.command == "linalg":
+        print(_render.linalg(), end="")
+        return 0
     if options.command == "export":
         return _export(options)
     if options.command == "paths":
@@ -42,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("doctor", help="report versions and self-test every registered target")
     stubs = commands.add_parser("stubs", help="write ffi.pyi from the table")
     stubs.add_argument("--check", action="store_true", help="only fail where it is not current")
+    commands.add_parser("linalg", help="print docs/linalg.md: all functions of lapax.linalg")
     commands.add_parser("bench", help="time the targets beside jaxlib's", add_help=False)
     _export_parser(commands.add_parser("export", help="write a program for hosts outside Python"))
     route = commands.add_parser("route", help="say which kernel serves a call on this processor")

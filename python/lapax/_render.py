@@ -1,9 +1,13 @@
-"""Text made from the table: the stub of `lapax.ffi` and the lists of targets."""
+"""Text made from the table and from docstrings: the stub of `lapax.ffi`, lists, a manual."""
 
 from __future__ import annotations
 
 import enum
+import importlib
+import inspect
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from lapax import _functions
 from lapax._attributes import enums
@@ -52,6 +56,37 @@ def markdown(targets: tuple[Target, ...]) -> str:
         form = f"`{call(members[0])}`"
         lines.append(f"| `{op}` | {platform} | {names} ({dtypes}) | {form} | {what} |")
     return "\n".join(lines) + "\n"
+
+
+def linalg() -> str:
+    """docs/linalg.md: each function of lapax.linalg with its arguments and its docstring."""
+    module = importlib.import_module("lapax.linalg")
+    families: dict[str, list[str]] = {}
+    for name in module.__all__:
+        home = getattr(module, name).__module__
+        families.setdefault(home if home.startswith("lapax.") else "", []).append(name)
+    own = len(module.__all__) - len(families.get("", []))
+    lines = ["<!-- python -m lapax linalg -->", "", "# lapax.linalg", ""]
+    lines += [inspect.getdoc(module) or "", "", f"{own} functions of its own, by family."]
+    for home, names in sorted(families.items(), key=lambda family: (not family[0], family[0])):
+        if not home:
+            listed = ", ".join(f"`{name}`" for name in names)
+            lines += ["", "## JAX's own", "", f"{listed}: see jax.scipy.linalg."]
+            continue
+        text = (inspect.getdoc(importlib.import_module(home)) or "").partition("\n\n")[0]
+        lines += ["", f"## {' '.join(text.split()).partition('. ')[0].rstrip('.')}"]
+        for name in names:
+            what = getattr(module, name)
+            form = f"{name}({_parameters(what)})"
+            lines += ["", f"### {name}", "", "```text", form, "", inspect.getdoc(what) or "", "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _parameters(function: Callable[..., Any]) -> str:
+    """What a function takes, without annotations."""
+    parameters = inspect.signature(function).parameters.values()
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
+    return str(inspect.Signature(bare))[1:-1]
 
 
 def call(target: Target) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import pathlib
 
 import pytest
 import scipy.linalg
 
 import lapax.linalg
+from lapax import _render
 
 FORTRAN = {"find_best_blas_type", "get_blas_funcs", "get_lapack_funcs"}
 """They return handles of compiled functions."""
@@ -46,3 +48,8 @@ def test_every_function_says_what_it_does(name):
     text = inspect.getdoc(getattr(lapax.linalg, name))
     assert text is not None
     assert len(text) > 15
+
+
+def test_the_manual_is_current():
+    page = pathlib.Path(__file__).parents[3] / "docs" / "linalg.md"
+    assert page.read_text(encoding="utf-8") == _render.linalg(), "python -m lapax linalg"
