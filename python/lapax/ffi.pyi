@@ -43,6 +43,11 @@ class Side(IntEnum):
 class Sort(IntEnum):
     None_ = 78
 
+class Sweeps(IntEnum):
+    Backward = 65
+    Both = 66
+    Forward = 70
+
 class SyevdMode(IntEnum):
     None_ = 78
     Wanted = 86
@@ -83,12 +88,31 @@ class CholeskyUpdateResult(NamedTuple):
     r_out: Array
     w_out: Array
 
+class LdlResult(NamedTuple):
+    factors: Array
+    e: Array
+    permutation: Array
+
 class GtsvResult(NamedTuple):
     dl_out: Array
     d_out: Array
     du_out: Array
     x: Array
     info: Array
+
+class BlockTridiagonalCholeskyResult(NamedTuple):
+    l_diagonal: Array
+    l_off_diagonal: Array
+
+class BlockTridiagonalSolveResult(NamedTuple):
+    x: Array
+    l_diagonal: Array
+    l_off_diagonal: Array
+    logdet: Array
+
+class BlockTridiagonalInverseResult(NamedTuple):
+    diagonal: Array
+    off_diagonal: Array
 
 class GeevResult(NamedTuple):
     wr: Array
@@ -222,6 +246,15 @@ def posv_factor(
 ) -> PosvFactorResult: ...
 def cho_solve(factor: ArrayLike, b: ArrayLike, *, uplo: Uplo | str | int) -> Array: ...
 def cholesky_update(r: ArrayLike, w: ArrayLike) -> CholeskyUpdateResult: ...
+def ldl(a: ArrayLike, *, hermitian: bool, uplo: Uplo | str | int) -> LdlResult: ...
+def ldl_solve(
+    factors: ArrayLike,
+    e: ArrayLike,
+    permutation: ArrayLike,
+    b: ArrayLike,
+    *,
+    hermitian: bool,
+) -> Array: ...
 def trsm(
     a: ArrayLike,
     b: ArrayLike,
@@ -248,6 +281,30 @@ def tridiagonal_solve_perturbed(
     du: ArrayLike,
     b: ArrayLike,
 ) -> Array: ...
+def solve_banded(ab: ArrayLike, b: ArrayLike, *, l: int) -> Array: ...
+def solveh_banded(ab: ArrayLike, b: ArrayLike, *, uplo: Uplo | str | int) -> Array: ...
+def cholesky_banded(ab: ArrayLike, *, uplo: Uplo | str | int) -> Array: ...
+def cho_solve_banded(factor: ArrayLike, b: ArrayLike, *, uplo: Uplo | str | int) -> Array: ...
+def block_tridiagonal_cholesky(
+    diagonal: ArrayLike,
+    off_diagonal: ArrayLike,
+) -> BlockTridiagonalCholeskyResult: ...
+def block_tridiagonal_cho_solve(
+    l_diagonal: ArrayLike,
+    l_off_diagonal: ArrayLike,
+    b: ArrayLike,
+    *,
+    sweeps: Sweeps | str | int,
+) -> Array: ...
+def block_tridiagonal_solve(
+    diagonal: ArrayLike,
+    off_diagonal: ArrayLike,
+    b: ArrayLike,
+) -> BlockTridiagonalSolveResult: ...
+def block_tridiagonal_inverse(
+    l_diagonal: ArrayLike,
+    l_off_diagonal: ArrayLike,
+) -> BlockTridiagonalInverseResult: ...
 def geev(
     a: ArrayLike,
     *,

@@ -25,8 +25,8 @@ def finite_horizon_lqr(
 
     x_(t+1) = A·x + B·u costs Σ xᴴQx + 2·Re(xᴴSu) + uᴴRu + x_TᴴP_T·x_T, which u_t = -K_t·x_t makes
     smallest, x₀ᴴP₀x₀. A, Q [..., T, m, m], B, S [..., T, m, n], R [..., T, n, n], one for each
-    step; or one for all, [..., m, m] and so on, with the static `steps` = T. `final` is [..., m,
-    m]. NaN from where R + BᴴPB is not positive definite.
+    step; or one for all, [..., m, m] and so on, with the static `steps` = T. `final` [..., m, m].
+    NaN from where R + BᴴPB is not positive definite.
 
     Derivative: of the recursion, of every order. Raises ValueError where the shapes do not fit.
     Source: Anderson and Moore, Optimal Control: Linear Quadratic Methods, 1990, section 2.4.

@@ -22,8 +22,8 @@ def one_norm(a: Array) -> Array:
 
 def diagonal(a: Array) -> Array:
     """The diagonal of each matrix: [..., n, n] to [..., n]."""
-    on: Array = jnp.diagonal(a, axis1=-2, axis2=-1)
-    return on
+    values: Array = jnp.diagonal(a, axis1=-2, axis2=-1)
+    return values
 
 
 def with_diagonal(a: Array, values: Array, offset: int = 0) -> Array:
