@@ -14,7 +14,8 @@ routes! {
     }
 }
 
-/// The order of blocks up to which a batch goes through lanes.
+/// The order of blocks up to which a batch goes through lanes: a factor of f64 on one core of Zen 5, ns a block by rows
+/// and in lanes, order 8 250 and 52, 12 490 and 215, 16 660 and 570.
 const LANES: usize = 16;
 
 /// The numbers of a block of X up to which a batch does: a tile of them then takes what one of a block of A does.

@@ -86,11 +86,11 @@ impl Coefficients {
         for (b, x) in b.chunks_exact(stride).zip(x.chunks_exact_mut(stride)) {
             let mut i = 0;
             while i + 4 <= n {
-                self.rows_of::<S, X, 4>(simd, n, i, (a, b, x));
+                self.rows_of::<S, X, 4>(simd, n, i, a, b, x);
                 i += 4;
             }
             while i < n {
-                self.rows_of::<S, X, 1>(simd, n, i, (a, b, x));
+                self.rows_of::<S, X, 1>(simd, n, i, a, b, x);
                 i += 1;
             }
         }
@@ -102,7 +102,9 @@ impl Coefficients {
         simd: S,
         n: usize,
         i: usize,
-        (a, b, x): (&[Reg<S, X>], &[Reg<S, X>], &mut [Reg<S, X>]),
+        a: &[Reg<S, X>],
+        b: &[Reg<S, X>],
+        x: &mut [Reg<S, X>],
     ) {
         let mut sums: [X; N] = std::array::from_fn(|_| X::splat(simd, X::Scalar::ZERO));
         for k in 0..n {
