@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from lapax import linalg
 
-POINTS = 400
+POINTS = 100
 STEPS = 50
 END = 0.02
 KAPPA, EPSILON = 0.5, 1e-3
@@ -90,7 +90,7 @@ def main() -> Heat:
     parameters = jnp.array([KAPPA, EPSILON])
     u = jax.jit(evolve)(parameters, start)
     slope = jax.grad(heat)(parameters, start)
-    small = 1e-4 * parameters
+    small = 1e-3 * parameters
     difference = jnp.stack(
         [
             (heat(parameters.at[i].add(d), start) - heat(parameters.at[i].add(-d), start)) / (2 * d)

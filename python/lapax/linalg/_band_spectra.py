@@ -124,7 +124,7 @@ def eigvalsh_tridiagonal(
 
 
 def _tridiagonal(function: str, d: Array, e: Array) -> Array:
-    """The lower triangle, zeros above."""
+    """The whole matrix."""
     if jnp.issubdtype(d.dtype, jnp.complexfloating):
         raise ValueError(f"{function}: d, e: expected real arrays, got {d.dtype}")
     if d.ndim < 1 or e.ndim < 1 or e.shape[-1] != max(d.shape[-1] - 1, 0):
@@ -136,7 +136,8 @@ def _tridiagonal(function: str, d: Array, e: Array) -> Array:
     n = d.shape[-1]
     a = jnp.zeros((*batch, n, n), d.dtype)
     i = jnp.arange(n)
-    return a.at[..., i, i].set(d).at[..., i[1:], i[:-1]].set(e)
+    a = a.at[..., i, i].set(d).at[..., i[1:], i[:-1]].set(e)
+    return a.at[..., i[:-1], i[1:]].set(e)
 
 
 def _dense(ab: Array, lower: bool) -> Array:
@@ -151,15 +152,15 @@ def _dense(ab: Array, lower: bool) -> Array:
 def _eigh(
     function: str, a: Array, eigvals_only: bool, select: str, select_range: Range, max_ev: int
 ) -> Any:
-    """What is chosen of the eigenvalues and vectors of the lower triangle of A."""
+    """What is chosen of the eigenvalues and vectors of A."""
     check_choice(function, "select", select, ("a", "v", "i"))
     low, high = _range(function, select, select_range, a.shape[-1])
     if select == "v" and not max_ev:
         outside_jit(function, "max_ev", a)
     if eigvals_only:
-        w, v = jnp.linalg.eigvalsh(a, UPLO="L", symmetrize_input=False), None
+        w, v = jnp.linalg.eigvalsh(a), None
     else:
-        w, v = jnp.linalg.eigh(a, UPLO="L", symmetrize_input=False)
+        w, v = jnp.linalg.eigh(a)
     if select == "i":
         kept = slice(int(low), int(high) + 1)
         w, v = w[..., kept], None if v is None else v[..., kept]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -14,6 +15,12 @@ from jax.test_util import check_grads
 from lapax import linalg
 
 LIMIT = 30
+
+
+@pytest.fixture(autouse=True)
+def double_precision() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
 
 
 def normal(rng: np.random.Generator, dtype: Any, *shape: int) -> np.ndarray:
@@ -156,31 +163,30 @@ def test_kinds(kind: str) -> None:
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 def test_derivatives(dtype: Any) -> None:
     rng = np.random.default_rng(6)
-    with jax.enable_x64(True):
-        ab = outside(normal(rng, dtype, 2, 4, 5), 1, 0) + 3 * np.eye(4, 5)[1]
-        b = normal(rng, dtype, 2, 5, 2)
-        solve = jax.jit(lambda ab, b: linalg.solve_banded((2, 1), ab, b))
-        check_grads(solve, (ab, b), 2 if dtype == np.float64 else 1, atol=1e-5, rtol=1e-5)
-        for lower in (False, True):
-            h = outside(definite(rng, dtype, 2, 5, lower), 0 if lower else 2, 0)
+    ab = outside(normal(rng, dtype, 2, 4, 5), 1, 0)
+    ab[:, 1] += 4
+    b = normal(rng, dtype, 2, 5, 2)
+    solve = jax.jit(lambda ab, b: linalg.solve_banded((2, 1), ab, b))
+    check_grads(solve, (ab, b), 2 if dtype == np.float64 else 1, atol=1e-5, rtol=1e-5)
+    for lower in (False, True):
+        h = outside(definite(rng, dtype, 2, 5, lower), 0 if lower else 2, 0)
 
-            @jax.jit
-            def both(h: Any, b: Any, lower: bool = lower) -> Any:
-                factor = linalg.cholesky_banded(h, lower=lower)
-                x = linalg.solveh_banded(h, b, lower=lower)
-                return factor, x, linalg.cho_solve_banded((factor, lower), b)
+        @jax.jit
+        def both(h: Any, b: Any, lower: bool = lower) -> Any:
+            factor = linalg.cholesky_banded(h, lower=lower)
+            x = linalg.solveh_banded(h, b, lower=lower)
+            return factor, x, linalg.cho_solve_banded((factor, lower), b)
 
-            check_grads(both, (h, b[0]), 1, atol=1e-5, rtol=1e-5)
+        check_grads(both, (h, b[0]), 1, atol=1e-5, rtol=1e-5)
 
 
 def test_cholesky_derivative_is_the_dense_one() -> None:
     rng = np.random.default_rng(7)
-    with jax.enable_x64(True):
-        h = outside(definite(rng, np.complex128, 3, 8, True), 0, 0)
-        dh = outside(normal(rng, np.complex128, 4, 8), 0, np.nan)
-        _, got = jax.jvp(lambda h: linalg.cholesky_banded(h, lower=True), (h,), (dh,))
-        _, expected = jax.jvp(jnp.linalg.cholesky, (hermitian(h, True),), (hermitian(dh, True),))
-        np.testing.assert_allclose(dense(np.asarray(got), 0), expected, atol=1e-12)
+    h = outside(definite(rng, np.complex128, 3, 8, True), 0, 0)
+    dh = outside(normal(rng, np.complex128, 4, 8), 0, np.nan)
+    _, got = jax.jvp(lambda h: linalg.cholesky_banded(h, lower=True), (h,), (dh,))
+    _, expected = jax.jvp(jnp.linalg.cholesky, (hermitian(h, True),), (hermitian(dh, True),))
+    np.testing.assert_allclose(dense(np.asarray(got), 0), expected, atol=1e-12)
 
 
 def test_cost_is_linear_in_the_order() -> None:
@@ -223,39 +229,37 @@ def test_errors_name_function_and_argument() -> None:
 @pytest.mark.parametrize("lower", [False, True])
 def test_eig_banded(lower: bool) -> None:
     rng = np.random.default_rng(8)
-    with jax.enable_x64(True):
-        h = outside(normal(rng, np.complex128, 2, 3, 9), 0 if lower else 2, np.nan)
-        expected = np.stack([np.linalg.eigvalsh(hermitian(h, lower)) for h in h])
-        w, v = (np.asarray(x) for x in linalg.eig_banded(h, lower=lower))
-        np.testing.assert_allclose(w, expected, atol=1e-12)
-        a = np.stack([hermitian(h, lower) for h in h])
-        np.testing.assert_allclose(a @ v, v * w[:, None], atol=1e-12)
-        some = linalg.eigvals_banded(h, lower=lower, select="i", select_range=(2, 4))
-        np.testing.assert_allclose(some, expected[:, 2:5], atol=1e-12)
-        between = (float(expected[0, 2]) - 1e-6, float(expected[0, 5]))
-        w, v = linalg.eig_banded(h[0], lower=lower, select="v", select_range=between)
-        assert len(w) in (3, 4)
-        assert v.shape == (9, len(w))
-        roomy = jax.jit(
-            lambda h: linalg.eig_banded(h, lower=lower, select="v", select_range=between, max_ev=6)
-        )
-        w6, v6 = roomy(h[0])
-        np.testing.assert_array_equal(np.isnan(w6), np.arange(6) >= len(w))
-        np.testing.assert_allclose(v6[:, : len(w)], v)
-        assert not np.asarray(v6[:, len(w) :]).any()
-        with pytest.raises(ValueError, match=r"eig_banded.*max_ev"):
-            jax.jit(lambda h: linalg.eig_banded(h, select="v", select_range=between))(h[0])
+    h = outside(normal(rng, np.complex128, 2, 3, 9), 0 if lower else 2, np.nan)
+    expected = np.stack([np.linalg.eigvalsh(hermitian(h, lower)) for h in h])
+    w, v = (np.asarray(x) for x in linalg.eig_banded(h, lower=lower))
+    np.testing.assert_allclose(w, expected, atol=1e-12)
+    a = np.stack([hermitian(h, lower) for h in h])
+    np.testing.assert_allclose(a @ v, v * w[:, None], atol=1e-12)
+    some = linalg.eigvals_banded(h, lower=lower, select="i", select_range=(2, 4))
+    np.testing.assert_allclose(some, expected[:, 2:5], atol=1e-12)
+    between = (float(expected[0, 2]) - 1e-6, float(expected[0, 5]))
+    w, v = linalg.eig_banded(h[0], lower=lower, select="v", select_range=between)
+    assert len(w) in (3, 4)
+    assert v.shape == (9, len(w))
+    roomy = jax.jit(
+        lambda h: linalg.eig_banded(h, lower=lower, select="v", select_range=between, max_ev=6)
+    )
+    w6, v6 = roomy(h[0])
+    np.testing.assert_array_equal(np.isnan(w6), np.arange(6) >= len(w))
+    np.testing.assert_allclose(v6[:, : len(w)], v)
+    assert not np.asarray(v6[:, len(w) :]).any()
+    with pytest.raises(ValueError, match=r"eig_banded.*max_ev"):
+        jax.jit(lambda h: linalg.eig_banded(h, select="v", select_range=between))(h[0])
 
 
 def test_eigh_tridiagonal() -> None:
     rng = np.random.default_rng(9)
-    with jax.enable_x64(True):
-        d, e = rng.standard_normal((3, 8)), rng.standard_normal((3, 7))
-        w, v = (np.asarray(x) for x in linalg.eigh_tridiagonal(d, e))
-        for i in range(3):
-            a = np.diag(d[i]) + np.diag(e[i], 1) + np.diag(e[i], -1)
-            np.testing.assert_allclose(w[i], sl.eigvalsh_tridiagonal(d[i], e[i]), atol=1e-12)
-            np.testing.assert_allclose(a @ v[i], v[i] * w[i], atol=1e-12)
-        low = linalg.eigvalsh_tridiagonal(d, e, select="i", select_range=(0, 1))
-        np.testing.assert_allclose(low, w[:, :2], atol=1e-12)
-        check_grads(linalg.eigvalsh_tridiagonal, (d[0], e[0]), 1, atol=1e-5, rtol=1e-5)
+    d, e = rng.standard_normal((3, 8)), rng.standard_normal((3, 7))
+    w, v = (np.asarray(x) for x in linalg.eigh_tridiagonal(d, e))
+    for i in range(3):
+        a = np.diag(d[i]) + np.diag(e[i], 1) + np.diag(e[i], -1)
+        np.testing.assert_allclose(w[i], sl.eigvalsh_tridiagonal(d[i], e[i]), atol=1e-12)
+        np.testing.assert_allclose(a @ v[i], v[i] * w[i], atol=1e-12)
+    low = linalg.eigvalsh_tridiagonal(d, e, select="i", select_range=(0, 1))
+    np.testing.assert_allclose(low, w[:, :2], atol=1e-12)
+    check_grads(linalg.eigvalsh_tridiagonal, (d[0], e[0]), 1, atol=1e-5, rtol=1e-5)
