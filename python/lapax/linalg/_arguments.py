@@ -45,7 +45,9 @@ def operation(*arrays: str, jit: bool = True) -> Callable[[Callable[..., Any]], 
             }
             of_arguments, computed = _dtypes(name, jax.tree.leaves(given), compute_dtype)
             bound.arguments.update(jax.tree.map(lambda leaf: leaf.astype(computed), given))
-            results = inner(*bound.args, **bound.kwargs)
+            # Of a GPU the default is shorter than float32.
+            with jax.default_matmul_precision("highest"):
+                results = inner(*bound.args, **bound.kwargs)
             if computed == of_arguments:
                 return results
             return jax.tree.map(lambda result: _rounded(result, of_arguments), results)

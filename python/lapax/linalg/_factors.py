@@ -1,4 +1,4 @@
-"""LU, singular value and polar decompositions, in all of SciPy's forms."""
+"""LU and polar decompositions and singular values, in all of SciPy's forms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lapax.linalg._arguments import (
     same_batch,
 )
 
-__all__ = ["lu", "lu_factor", "lu_solve", "polar", "svd", "svdvals"]
+__all__ = ["lu", "lu_factor", "lu_solve", "polar", "svdvals"]
 
 
 @operation("a")
@@ -109,37 +109,6 @@ def lu_solve(
     # All arrays come in one dtype, which holds integers below 2²⁴.
     pivots = jnp.real(pivots).astype(jnp.int32)
     return as_b(jax.scipy.linalg.lu_solve((factors, pivots), b, trans))
-
-
-@operation("a")
-def svd(
-    a: Array,
-    full_matrices: bool = True,
-    compute_uv: bool = True,
-    overwrite_a: bool = False,
-    check_finite: bool = True,
-    lapack_driver: str = "gesdd",
-) -> Any:
-    """A = U·Σ·Vᴴ, as scipy.linalg.svd.
-
-    Args:
-        a: [..., m, n]; k = min(m, n).
-        full_matrices: U [..., m, m] and Vᴴ [..., n, n]; otherwise [..., m, k] and [..., k, n].
-        compute_uv: also U and Vᴴ.
-        overwrite_a: ignored.
-        check_finite: ignored.
-        lapack_driver: ignored.
-
-    Returns:
-        (U, s, Vᴴ), or s [..., k], real, falling.
-
-    The derivative is JAX's: that of U and V needs distinct singular values, and raises
-    NotImplementedError for full matrices that are not square.
-    """
-    check_matrix("svd", a=a)
-    if not compute_uv:
-        return jnp.linalg.svd(a, compute_uv=False)
-    return tuple(jnp.linalg.svd(a, full_matrices=full_matrices))
 
 
 @operation("a")
