@@ -152,7 +152,8 @@ def _condition(a: Array) -> Array:
     return norm(a) * norm(np.linalg.inv(a)) if a.size else np.zeros(a.shape[:-2])
 
 
-# block_tridiagonal_inverse: the blocks of A⁻¹ for A = L·Lᴴ; the error of an inverse is its condition times u.
+# block_tridiagonal_inverse: the blocks of A⁻¹ for A = L·Lᴴ; their error is the condition of A
+# times u.
 
 
 def _inverse_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
