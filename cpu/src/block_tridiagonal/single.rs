@@ -290,22 +290,25 @@ fn inverse<S: Simd, T: Scalar>(simd: S, operands: Inverse<'_, T>) {
     let Inverse { blocks, l, diagonal, off_diagonal } = operands;
     let Blocks { count, n } = blocks;
     let square = n * n;
-    let (mut inverse, mut g) = (vec![T::ZERO; square], vec![T::ZERO; square]);
+    let mut tiles = [(); 2].map(|()| Tile::new::<T>(square, 1));
+    let [inverse, g] = tiles
+        .each_mut()
+        .map(|tile| -> &mut [T] { &mut bytemuck::cast_slice_mut(tile.registers::<S>())[..square] });
     for i in (0..count).rev() {
         inverse.fill(T::ZERO);
         inverse.iter_mut().step_by(n + 1).for_each(|x| *x = T::ONE);
-        substitute(simd, Coefficients::of(blocks.of(l.diagonal, i), n), &mut inverse, n);
+        substitute(simd, Coefficients::of(blocks.of(l.diagonal, i), n), inverse, n);
         let (s, behind) = diagonal[i * square..].split_at_mut(square);
         s.fill(T::ZERO);
-        subtract_product(simd, Coefficients::adjoint(&inverse, n).negated(), &inverse, s, n);
+        subtract_product(simd, Coefficients::adjoint(inverse, n).negated(), inverse, s, n);
         if i + 1 < count {
             let l_off = Coefficients::of(blocks.of(l.off_diagonal, i), n);
             let s_off = &mut off_diagonal[i * square..][..square];
             g.fill(T::ZERO);
-            subtract_product(simd, l_off.negated(), &inverse, &mut g, n);
+            subtract_product(simd, l_off.negated(), inverse, g, n);
             s_off.fill(T::ZERO);
-            subtract_product(simd, Coefficients::of(&behind[..square], n), &g, s_off, n);
-            subtract_product(simd, Coefficients::adjoint(&g, n), s_off, s, n);
+            subtract_product(simd, Coefficients::of(&behind[..square], n), g, s_off, n);
+            subtract_product(simd, Coefficients::adjoint(g, n), s_off, s, n);
         }
         // Both triangles are the lower one's.
         for i in 0..n {

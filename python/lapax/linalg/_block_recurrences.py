@@ -53,7 +53,7 @@ def factor_tangent(factor: Band, a_dot: Band) -> Band:
     the lower triangle and half of the diagonal (Murray, "Differentiation of the Cholesky
     decomposition", 2016).
     """
-    (l_diagonal, l_off), (a_diagonal, a_off) = factor, a_dot
+    l_diagonal, l_off = factor
     inverse = _inverted(l_diagonal)
 
     def step(before: Array, block: tuple[Array, ...]) -> tuple[Array, Band]:
@@ -63,9 +63,16 @@ def factor_tangent(factor: Band, a_dot: Band) -> Band:
         off_dot = (a_off - off @ adjoint(diagonal_dot)) @ adjoint(inverse)
         return off_dot @ adjoint(off), (diagonal_dot, off_dot)
 
-    blocks = (l_diagonal, _whole(l_off), inverse, a_diagonal, _whole(a_off))
-    diagonal_dot, off_dot = _scan(step, jnp.zeros_like(a_diagonal[..., 0, :, :]), blocks)
-    return diagonal_dot, off_dot[..., :-1, :, :]
+    def tangent(a_diagonal: Array, a_off: Array) -> Band:
+        blocks = (l_diagonal, _whole(l_off), inverse, a_diagonal, _whole(a_off))
+        start = jnp.zeros_like(a_diagonal[..., 0, :, :])
+        diagonal_dot, off_dot = _scan(step, start, blocks)
+        return diagonal_dot, off_dot[..., :-1, :, :]
+
+    # It is linear, hence its own derivative: as such, JAX 0.8 knows how to transpose the scan.
+    zeros = (jnp.zeros_like(a_dot[0]), jnp.zeros_like(a_dot[1]))
+    l_dot: Band = jax.jvp(tangent, zeros, a_dot)[1]
+    return l_dot
 
 
 def inverse(l_diagonal: Array, l_off_diagonal: Array) -> Band:

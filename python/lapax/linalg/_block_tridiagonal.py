@@ -4,7 +4,8 @@ A matrix A of order nblocks·n is given by `diagonal` [..., nblocks, n, n], the 
 diagonal, of which the lower triangles are read, and `off_diagonal` [..., nblocks - 1, n, n], those
 below them: `off_diagonal[i]` is A[i + 1, i], and A[i, i + 1] its adjoint. Posterior precisions of
 Kalman smoothers and of Markov random fields on a chain are such matrices. The work, derivatives
-included, grows linearly with nblocks. SciPy has no such functions.
+included, grows linearly with nblocks. A gradient for `diagonal` is zero above the diagonals, where
+nothing is read. SciPy has no such functions.
 """
 
 from __future__ import annotations
