@@ -53,11 +53,12 @@ impl<T: Scalar> Block<'_, T> {
     /// Calls `each` with k and L(first + k + c, first + k), for all k of the block.
     #[inline(always)]
     pub(super) fn diagonal(&self, c: usize, mut each: impl FnMut(usize, T)) {
-        for k in 0..self.columns {
+        let pivots = self.roots.iter().zip(self.reciprocals).take(self.columns);
+        for (k, (&root, &reciprocal)) in pivots.enumerate() {
             let l = if c == 0 {
-                T::from_real(self.roots[k])
+                T::from_real(root)
             } else {
-                self.window.line(k)[k + c].scale(self.reciprocals[k])
+                self.window.line(k)[k + c].scale(reciprocal)
             };
             each(k, l);
         }

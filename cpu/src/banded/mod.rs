@@ -11,13 +11,13 @@ mod substitution;
 mod twisted;
 mod window;
 
-use lapax_core::{Items, ItemsMut, Scalar as _, for_each, for_each_large};
+use lapax_core::{Items, ItemsMut, Scalar as _, Serial, for_each, for_each_large, for_each_part};
 use lapax_cpu_macros::per_scalar;
 
 use crate::lanes;
 use crate::parallel::cost::nanoseconds;
 use crate::parallel::first_error::Outcome;
-use crate::parallel::groups::for_each_group;
+use crate::parallel::groups::{BATCH, for_each_group};
 use crate::simd::arch::Arch;
 use crate::simd::scalar::nan;
 use crate::tridiagonal::tridiagonal_solve;
@@ -25,6 +25,10 @@ use crate::{Error, Scalar, Threads, Uplo};
 use cholesky::{Block, Factor};
 use route::{Factor as By, Route};
 use substitution::{Substitute, repack};
+
+/// The tridiagonal systems of a batch whose diagonals are copied at a time: four groups of f32 in the widest registers,
+/// which of order 32 take half of the nearest cache in f64.
+const TOGETHER: usize = 64;
 
 /// A matrix of order n with so many diagonals below and above the main one.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +118,11 @@ pub fn solve_banded<T: Scalar>(
                 },
             );
         }
+        Route::Copied => {
+            for_each_part(batch, TOGETHER, operands, time, threads, |part, items| {
+                outcome.take(copied(n, nrhs, part, items));
+            });
+        }
         Route::Tridiagonal => for_each_large(batch, operands, threads, |(ab, b, x), threads| {
             // Row i is dl[i], d[i], du[i]: dl[0] and du[n − 1] lie outside, and are what stands beside.
             let a = [&ab[2 * n - 1..3 * n - 1], &ab[n..2 * n], &ab[1..=n]];
@@ -172,7 +181,7 @@ pub fn solveh_banded<T: Scalar>(
                 },
             );
         }
-        route @ (Route::Tridiagonal | Route::Window) => {
+        route @ (Route::Copied | Route::Tridiagonal | Route::Window) => {
             let scratch = || Scratch::new(definite.inside(ab).0);
             for_each(batch, operands, time, threads, scratch, |scratch, (ab, b, x)| {
                 let (definite, ab) = definite.inside(ab);
@@ -288,6 +297,42 @@ fn operands<'a, T: Scalar>(
     ))
 }
 
+/// Solves tridiagonal systems of a batch by [`tridiagonal_solve`], a few at a time, with copies of their diagonals.
+fn copied<T: Scalar>(
+    n: usize,
+    nrhs: usize,
+    part: Operands<'_, T>,
+    items: usize,
+) -> Result<(), Error> {
+    let (ab, b, x) = (part.0.data(), part.1.data(), part.2.into_data());
+    let most = items.clamp(BATCH, TOGETHER);
+    // What fills up the last ones is solvable.
+    let [mut dl, mut d, mut du] = [T::ZERO, T::ONE, T::ZERO].map(|x| vec![x; most * n]);
+    let (mut sides, mut found) = (Vec::new(), Vec::new());
+    let chunks = x.chunks_mut(TOGETHER * n * nrhs).zip(b.chunks(TOGETHER * n * nrhs));
+    for ((x, b), ab) in chunks.zip(ab.chunks(TOGETHER * 3 * n)) {
+        let rows = dl.chunks_exact_mut(n).zip(d.chunks_exact_mut(n)).zip(du.chunks_exact_mut(n));
+        for (((dl, d), du), ab) in rows.zip(ab.chunks_exact(3 * n)) {
+            dl[1..].copy_from_slice(&ab[2 * n..3 * n - 1]);
+            d.copy_from_slice(&ab[n..2 * n]);
+            du[..n - 1].copy_from_slice(&ab[1..n]);
+        }
+        let count = b.len() / (n * nrhs);
+        let a = |count: usize| [&dl[..count * n], &d[..count * n], &du[..count * n]];
+        if count >= BATCH {
+            tridiagonal_solve(count, n, nrhs, a(count), b, x, &Serial)?;
+            continue;
+        }
+        // Fewer would go another way than the others of their batch.
+        sides.resize(BATCH * n * nrhs, T::ZERO);
+        found.resize(BATCH * n * nrhs, T::ZERO);
+        sides[..b.len()].copy_from_slice(b);
+        tridiagonal_solve(BATCH, n, nrhs, a(BATCH), &sides, &mut found, &Serial)?;
+        x.copy_from_slice(&found[..x.len()]);
+    }
+    Ok(())
+}
+
 /// The products of numbers that a factorisation and substitutions take.
 fn products(Definite { beside, n, .. }: Definite, nrhs: usize) -> usize {
     let column = beside.saturating_mul(beside) / 2 + beside.saturating_mul(nrhs).saturating_mul(2);
@@ -378,7 +423,10 @@ impl<T: Scalar> Scratch<T> {
     fn solve(&mut self, definite: Definite, nrhs: usize, ab: &[T], b: &[T], x: &mut [T]) -> bool {
         let Self { arch, factor: scratch, upper, .. } = self;
         let (width, n) = (definite.beside + 1, definite.n);
-        upper.resize(n * width, T::ZERO);
+        if upper.len() != n * width {
+            // Fresh zeros are not written twice.
+            *upper = vec![T::ZERO; n * width];
+        }
         x.copy_from_slice(b);
         let half = nrhs == 1;
         let mut take = |block: Block<'_, T>| {

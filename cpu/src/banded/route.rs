@@ -2,6 +2,7 @@
 
 use crate::parallel::groups::BATCH;
 use crate::parallel::routes::{Routine, routes, routine};
+use crate::tridiagonal::route::LANES as TRIDIAGONAL_LANES;
 
 routes! {
     /// How a system is solved.
@@ -10,6 +11,8 @@ routes! {
         Lanes,
         /// By one division for each row.
         Diagonal,
+        /// By [`lanes::tridiagonal`](crate::lanes::tridiagonal), with copies of the diagonals of a few systems at a time.
+        Copied,
         /// From both ends: a general system by [`tridiagonal_solve`](crate::tridiagonal::tridiagonal_solve), a
         /// definite one without pivoting.
         Tridiagonal,
@@ -45,12 +48,16 @@ pub(crate) fn solve(
 ) -> Route {
     // The band as it is given, and U beside it.
     let row = (lower + upper + 1).saturating_mul(2).saturating_add(nrhs.saturating_mul(2));
-    if lanes(batch, n.saturating_mul(row)) {
+    if (lower, upper) == (1, 1) {
+        if batch >= BATCH && (1..=TRIDIAGONAL_LANES).contains(&n) {
+            Route::Copied
+        } else {
+            Route::Tridiagonal
+        }
+    } else if lanes(batch, n.saturating_mul(row)) {
         Route::Lanes
     } else if (lower, upper) == (0, 0) {
         Route::Diagonal
-    } else if (lower, upper) == (1, 1) {
-        Route::Tridiagonal
     } else {
         Route::Window
     }

@@ -81,8 +81,10 @@ pub(super) fn repack<T: Scalar>(definite: Definite, factor: &[T], upper: &mut Ve
     const ROWS: usize = 32;
     let Definite { uplo, beside, n } = definite;
     let width = beside + 1;
-    upper.clear();
-    upper.resize(n * width, T::ZERO);
+    if upper.len() != n * width {
+        // Fresh zeros are not written twice.
+        *upper = vec![T::ZERO; n * width];
+    }
     for (block, rows) in upper.chunks_mut(ROWS * width).enumerate() {
         let first = block * ROWS;
         for c in 0..width.min(n - first) {

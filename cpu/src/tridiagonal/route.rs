@@ -23,7 +23,7 @@ routes! {
 
 /// The number of rows up to which a batch of systems goes through lanes: with one right-hand side,
 /// f64 and AVX-512, the five tiles then take 1.25 MiB, about half a core's cache.
-const LANES: usize = 4096;
+pub(crate) const LANES: usize = 4096;
 
 /// How each system of a batch is solved, m × m, with nrhs right-hand sides in a layout.
 pub(crate) fn route(layout: Layout, batch: usize, m: usize, nrhs: usize) -> Route {

@@ -96,6 +96,8 @@ def solveh_banded(
     _check_band("solveh_banded", ab=ab)
     sides, back = right_hand_sides("solveh_banded", b, ab.shape[-1], b.ndim == 1)
     ab, sides = same_batch("solveh_banded", ab=(ab, 2), b=(sides, 2))
+    if ab.shape[-2] == 0:
+        return back(sides)
     uplo = "Lower" if lower else "Upper"
     x: Array = jax.lax.custom_linear_solve(
         lambda x: _product(both_triangles(ab, lower), ab.shape[-2] - 1, x),
@@ -130,7 +132,7 @@ def cholesky_banded(
     u² numbers each, forward and, transposed, backward.
     """
     _check_band("cholesky_banded", ab=ab)
-    return _cholesky(ab, lower)
+    return _cholesky(ab, lower) if ab.shape[-2] else ab
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
@@ -217,6 +219,8 @@ def _solve_by_factor(cb: Array, b: Array, lower: bool) -> Array:
     _check_band("cho_solve_banded", cb=cb)
     sides, back = right_hand_sides("cho_solve_banded", b, cb.shape[-1], b.ndim == 1)
     cb, sides = same_batch("cho_solve_banded", cb=(cb, 2), b=(sides, 2))
+    if cb.shape[-2] == 0:
+        return back(sides)
     uplo, beside = ("Lower", 0) if lower else ("Upper", cb.shape[-2] - 1)
 
     def product(x: Array) -> Array:
@@ -241,10 +245,13 @@ _by_factor = operation("cb", "b")(_solve_by_factor)
 
 
 def _check_band(function: str, **arrays: Array) -> None:
-    """Raises ValueError unless each array is a matrix, or a batch of them, with a diagonal."""
+    """Raises ValueError unless each array is a matrix, or a batch of them, with a diagonal.
+
+    A matrix of order 0 may lack it.
+    """
     check_matrix(function, **arrays)
     for name, a in arrays.items():
-        if a.shape[-2] == 0:
+        if a.shape[-2] == 0 and a.shape[-1] > 0:
             raise ValueError(
                 f"{function}: {name}: expected at least one diagonal, got shape {list(a.shape)}"
             )

@@ -210,6 +210,14 @@ def test_compute_dtype() -> None:
     assert x.dtype == jnp.bfloat16
 
 
+def test_order_zero_without_diagonals() -> None:
+    factor = linalg.cholesky_banded(np.ones((0, 0)))
+    assert factor.shape == (0, 0)
+    for b in (np.ones(0), np.ones((0, 2))):
+        assert linalg.cho_solve_banded((factor, True), b).shape == b.shape
+        assert linalg.solveh_banded(factor, b).shape == b.shape
+
+
 def test_errors_name_function_and_argument() -> None:
     ab, b = jnp.ones((3, 5)), jnp.ones(4)
     with pytest.raises(ValueError, match="solve_banded: ab: expected 4 rows, l \\+ u \\+ 1, got 3"):
