@@ -95,17 +95,17 @@ fn by_factor<T: Sample>(
     x
 }
 
-/// ‖A·X − B‖ / (size·‖A‖·‖X‖·ε), X and B by rows, A and B scaled by `exponent`.
+/// ‖A·X − B‖ / (size·‖A‖·‖X‖·ε), X and B by rows, A and B scaled by the exponents.
 fn error_ratio<T: Sample>(
     a: &Matrix<T::Wide>,
     b: &[T],
     x: &[T],
     size: usize,
-    exponent: i32,
+    (exponent, of_b): (i32, i32),
 ) -> f64 {
     let nrhs = b.len() / a.rows;
     let side = |x: &[T], e| Matrix::<T::Wide>::widened(a.rows, &transposed(nrhs, x), e);
-    let (b, x) = (side(b, -exponent), side(x, 0));
+    let (b, x) = (side(b, -of_b), side(x, exponent - of_b));
     let error = a.times(&x).minus(&b).norm();
     if error == 0.0 { 0.0 } else { ratio::<T>(error / x.norm(), size, a.norm(), -exponent) }
 }
@@ -124,7 +124,9 @@ fn general_residual<T: Sample>() {
     let cases = ORDERS.into_iter().flat_map(|n| BANDS.map(|band| (n, band)));
     for (turn, (n, (lower, upper))) in cases.enumerate() {
         let (band, nrhs) = (Band { lower, upper, n }, SIDES[turn % SIDES.len()]);
-        for kind in sweep::kinds(n) {
+        // With many diagonals partial pivoting doubles the last column of Wilkinson's matrix at each step.
+        let kinds = sweep::kinds(n).into_iter();
+        for kind in kinds.filter(|&kind| kind != Kind::Wilkinson || lower < 10) {
             let exponent = kind.exponent::<T>();
             let ab = diagonals::<T>(&matrix::<T>(kind, n, n, 1), (lower, upper), exponent);
             let b = sides::<T>(n, nrhs, exponent);
@@ -135,12 +137,12 @@ fn general_residual<T: Sample>() {
                 assert!(bits(&all) == bits(x).repeat(*batch), "{what}");
                 if !x.iter().all(|&x| Scalar::is_finite(x)) {
                     // Nothing is pivoted in a triangular matrix, and X grows from row to row.
-                    let grows = exponent != 0 && lower.min(upper) == 0;
+                    let grows = lower.min(upper) == 0 && (exponent != 0 || n > 100);
                     assert!(grows || may_be_singular(kind), "{what}: not finite");
                     continue;
                 }
                 let a = banded(&ab, n, upper, -exponent);
-                let ratio = error_ratio(&a, &b, x, 1, exponent);
+                let ratio = error_ratio(&a, &b, x, 1, (exponent, exponent));
                 assert!(ratio < LIMIT, "{what}: {ratio}");
             }
         }
@@ -178,11 +180,12 @@ fn definite_residual<T: Sample>() {
     let cases = ORDERS.into_iter().flat_map(|n| BESIDE.map(|beside| (n, beside)));
     for (turn, (n, beside)) in cases.enumerate() {
         let nrhs = SIDES[turn % SIDES.len()];
-        // The square root of what is huge or tiny is neither: factors are compared without.
         for kind in sweep::kinds(n) {
             let exponent = kind.exponent::<T>();
             let full = definite::<T>(kind, n, beside);
-            let b = sides::<T>(n, nrhs, exponent);
+            // L·y has terms as large as X/ε: they are to be finite.
+            let of_b = if kind == Kind::NearOverflow { exponent - 60 } else { exponent };
+            let b = sides::<T>(n, nrhs, of_b);
             for uplo in [Uplo::Lower, Uplo::Upper] {
                 let ab = triangle::<T>(&full, uplo, beside, exponent);
                 let a = match uplo {
@@ -198,7 +201,7 @@ fn definite_residual<T: Sample>() {
                     let x = solve_definite(*batch, definite, nrhs, &ab, &b, &Serial);
                     let one = n * nrhs;
                     assert!(bits(&x) == bits(&x[..one]).repeat(*batch), "{what}");
-                    let solution = error_ratio(&a, &b[..one], &x[..one], n, exponent);
+                    let solution = error_ratio(&a, &b[..one], &x[..one], n, (exponent, of_b));
                     assert!(solution < LIMIT, "{what}: {solution}");
                     if exponent == 0 {
                         let f = factor(*batch, definite, &ab, &Serial);
@@ -207,7 +210,7 @@ fn definite_residual<T: Sample>() {
                         factored(definite, &a, &f[..size], &what);
                         let x = by_factor(*batch, definite, nrhs, &f, &b, &Serial);
                         assert!(bits(&x) == bits(&x[..one]).repeat(*batch), "{what}");
-                        let solution = error_ratio(&a, &b[..one], &x[..one], n, 0);
+                        let solution = error_ratio(&a, &b[..one], &x[..one], n, (0, 0));
                         assert!(solution < LIMIT, "{what}: by the factor {solution}");
                     }
                 }

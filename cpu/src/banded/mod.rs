@@ -73,11 +73,6 @@ impl Definite {
         let first = if self.uplo == Uplo::Upper { self.beside - beside } else { 0 };
         (Self { beside, ..self }, &ab[first * self.n..][..(beside + 1) * self.n])
     }
-
-    /// The row of `ab` with the main diagonal, and that of the first one beside it.
-    fn rows(self) -> (usize, usize) {
-        if self.uplo == Uplo::Lower { (0, 1) } else { (self.beside, self.beside.wrapping_sub(1)) }
-    }
 }
 
 /// Solves A·X = B for each matrix of a batch, by Gaussian elimination with partial pivoting in the band (xGBSV).
@@ -410,7 +405,7 @@ impl<T: Scalar> Scratch<T> {
     /// Solves a tridiagonal system; `false` where that takes a factorisation.
     fn twisted(&mut self, definite: Definite, ab: &[T], b: &[T], x: &mut [T]) -> bool {
         let n = definite.n;
-        let (main, beside) = definite.rows();
+        let (main, beside) = if definite.uplo == Uplo::Lower { (0, 1) } else { (1, 0) };
         let conjugate = definite.uplo == Uplo::Upper;
         // A(i, i + 1) stands in column i + 1.
         let beside = &ab[beside * n + usize::from(conjugate)..][..n - 1];
