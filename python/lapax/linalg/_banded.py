@@ -147,11 +147,17 @@ def _cholesky_jvp(
 ) -> tuple[Array, Array]:
     (ab,), (dab,) = primals, tangents
     factor = _cholesky(ab, lower)
-    if lower:
-        return factor, _factor_tangent(factor, inside(dab, 0))
-    upper = ab.shape[-2] - 1
-    low, da = (jnp.conj(transposed(x, upper)) for x in (factor, dab))
-    return factor, jnp.conj(transposed(_factor_tangent(low, da), 0))
+
+    def tangent(dab: Array) -> Array:
+        if lower:
+            return _factor_tangent(factor, inside(dab, 0))
+        upper = ab.shape[-2] - 1
+        low, da = (jnp.conj(transposed(x, upper)) for x in (factor, dab))
+        return jnp.conj(transposed(_factor_tangent(low, da), 0))
+
+    # JAX 0.8 cannot transpose a scan that a rule calls itself, but one that is differentiated.
+    dfactor: Array = jax.jvp(tangent, (jnp.zeros_like(dab),), (dab,))[1]
+    return factor, dfactor
 
 
 def _factor_tangent(low: Array, da: Array) -> Array:

@@ -211,7 +211,10 @@ def cho_solve(
 @operation("a")
 def _cho_factor(a: Array, lower: bool) -> Array:
     check_square("cho_factor", a=a)
-    factor: Array = jsl.cho_factor(a, lower=lower)[0]
+    # JAX differentiates as if A changed in both triangles alike.
+    strict = jnp.tril(a, -1) if lower else jnp.triu(a, 1)
+    main = jnp.where(jnp.eye(a.shape[-1], dtype=bool), a.real.astype(a.dtype), 0)
+    factor: Array = jsl.cho_factor(strict + adjoint(strict) + main, lower=lower)[0]
     return factor
 
 

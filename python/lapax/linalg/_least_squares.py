@@ -74,7 +74,7 @@ def lstsq(
     cut_off = CutOff(0.0, float(np.finfo(a.dtype).eps) if cond is None else cond)
     x = _solution(a, b, cut_off, pivoted)
     s = None if pivoted else jnp.linalg.svd(a, full_matrices=False)[1]
-    kept = _pivots_kept(a, cut_off) if s is None else cut_off.kept(s)
+    kept = _pivots_kept(jax.lax.stop_gradient(a), cut_off) if s is None else cut_off.kept(s)
     rank = jnp.sum(kept, axis=-1)
     if pivoted or m <= n:
         return as_b(x), jnp.zeros((*a.shape[:-2], 0), real_dtype(a.dtype)), rank, s
