@@ -46,10 +46,9 @@ super::ops! { block_tridiagonal;
     };
     cuda = none;
 
-    /// Solution of A·X = B for a block-tridiagonal Hermitian positive definite A, with its Cholesky factor and the
-    /// logarithm of its determinant.
+    /// Solution of A·X = B with a block-tridiagonal Hermitian positive definite A, its Cholesky factor, and ln det(A).
     ///
-    /// `logdet` is ln det(A). All results are NaN where A is not positive definite, but for the zeros of `l_diagonal`.
+    /// All results are NaN where A is not positive definite, but for the zeros of `l_diagonal`.
     block_tridiagonal_solve: BlockTridiagonalSolve<T: Scalar> over [f32, f64, c32, c64], Row {
         dims { nblocks, n, nrhs, nlinks = max(nblocks - 1, 0) }
         args {

@@ -195,7 +195,12 @@ impl Variant {
     }
 
     /// Arguments of these shapes on which the operation succeeds.
-    pub(crate) fn arguments(&self, shapes: &[Shape], dims: &[i64]) -> Vec<Operand> {
+    pub(crate) fn arguments(
+        &self,
+        shapes: &[Shape],
+        dims: &[i64],
+        attrs: &[(String, Attr)],
+    ) -> Vec<Operand> {
         let args = self.signature.args.iter().zip(shapes);
         let dim = |name: &str| {
             let index = self.signature.dims.iter().position(|dim| dim.name == name);
@@ -214,7 +219,19 @@ impl Variant {
                 let n = dim("n");
                 numbers(shape, |i| n - 1 - i64::try_from(i).unwrap() % n.max(1))
             }
-            _ => sane(shape, arg.dims.len()),
+            ("banded", "ab" | "factor") => {
+                let last = usize::try_from(dim("bands")).unwrap().saturating_sub(1);
+                let main = attrs.iter().find_map(|(_, value)| match value {
+                    Attr::U8(b'L') => Some(0),
+                    Attr::I32(below) => Some(last.saturating_sub(usize::try_from(*below).ok()?)),
+                    _ => None,
+                });
+                sane(shape, arg.dims.len(), Form::Diagonals(main.unwrap_or(last)))
+            }
+            ("block_tridiagonal", "off_diagonal" | "l_off_diagonal") => {
+                sane(shape, arg.dims.len(), Form::Beside)
+            }
+            _ => sane(shape, arg.dims.len(), Form::Plain),
         })
         .collect()
     }
@@ -240,7 +257,7 @@ impl Variant {
             self.signature.check(&given).expect("a right call")
         });
         assert_eq!(rets, self.signature.rets.iter().map(shape).collect::<Vec<_>>());
-        let args = self.arguments(&args, &dims);
+        let args = self.arguments(&args, &dims, &attrs);
         let rets = rets.iter().map(|shape| Operand::unwritten(shape.dtype, &shape.dims)).collect();
         let plan = Plan { args, rets, attrs, shared: Vec::new() };
         Case { variant: *self, dims, leading: leading.to_vec(), plan }
@@ -290,21 +307,38 @@ pub(crate) fn arrangements(pool: &[i64], count: usize) -> Vec<Vec<i64>> {
     all
 }
 
+/// What the numbers of an argument stand for.
+#[derive(Clone, Copy)]
+pub(crate) enum Form {
+    /// A vector, a matrix, or several on which a matrix's diagonal stands.
+    Plain,
+    /// Diagonals of a matrix in its rows; the main one is in this row.
+    Diagonals(usize),
+    /// What stands beside the blocks on a diagonal.
+    Beside,
+}
+
 /// An argument on which every operation succeeds. Matrices are Hermitian, diagonally dominant and
 /// differ from problem to problem; vectors grow; integers are indices that a swap may name.
-pub(crate) fn sane(shape: &Shape, own: usize) -> Operand {
+pub(crate) fn sane(shape: &Shape, own: usize, form: Form) -> Operand {
     let (_, own) = shape.dims.split_at(shape.dims.len() - own);
     let sizes: Vec<usize> = own.iter().map(|dim| usize::try_from(*dim).unwrap()).collect();
     let problem = sizes.iter().product::<usize>().max(1);
     // In 64ths: exact in every float type.
     let entry = |index: usize| -> (i16, i16) {
-        let (batch, index) = (index / problem % 7, index % problem);
-        match sizes[..] {
-            [_, columns] if columns > 0 => {
-                let (i, j) = (short(index / columns), short(index % columns));
-                if i == j { (2048 + 16 * i + short(batch), 0) } else { (48 / (1 + i + j), i - j) }
+        let (batch, index) = (short(index / problem % 7), index % problem);
+        match (form, &sizes[..]) {
+            (Form::Diagonals(main), &[_, columns]) if columns > 0 => {
+                let (line, j) = (index / columns, short(index % columns % 1000));
+                if line == main { (2048 + 16 * j + batch, 0) } else { (48 / (2 + j), j % 2) }
             }
-            _ => (16 + short(index) % 1000 + short(batch), short(index) % 5),
+            (Form::Beside, _) => (16 + batch, short(index % 5)),
+            (_, &[.., _, columns]) if columns > 0 => {
+                let rows = sizes[sizes.len() - 2];
+                let (i, j) = (short(index / columns % rows), short(index % columns));
+                if i == j { (2048 + 16 * i + batch, 0) } else { (48 / (1 + i + j), i - j) }
+            }
+            _ => (16 + short(index % 1000) + batch, short(index % 5)),
         }
     };
     let dims = &shape.dims;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use xla_ffi::fake::{Attr, Failure, Host};
 use xla_ffi::{DataType, Signature};
 
-use crate::case::{Case, SMALL, Variant, arrangements, number, sane, variants};
+use crate::case::{Case, Form, SMALL, Variant, arrangements, number, sane, variants};
 use crate::inference::agrees;
 use crate::plan::{Operand, Plan};
 
@@ -284,7 +284,8 @@ fn requirements(case: &Case) -> Vec<Wrong> {
                 .collect(),
         };
         let list = |operands: &[xla_ffi::Operand]| {
-            let filled = |operand: &xla_ffi::Operand| sane(&shape(operand), operand.dims.len());
+            let filled =
+                |operand: &xla_ffi::Operand| sane(&shape(operand), operand.dims.len(), Form::Plain);
             operands.iter().map(filled).collect::<Vec<_>>()
         };
         let (args, rets) = (list(variant.signature.args), list(variant.signature.rets));

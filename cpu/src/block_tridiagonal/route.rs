@@ -34,14 +34,16 @@ pub(crate) fn factor_products(blocks: Blocks) -> usize {
     /// Each row waits for about 15 ns.
     const ROW: usize = 90;
     let n = blocks.n;
-    let block = n.saturating_mul(n).saturating_mul(n) / 6 * 7;
+    let block = (n.saturating_mul(n).saturating_mul(n) / 6).saturating_mul(7);
     block.saturating_add(n.saturating_mul(ROW)).saturating_mul(blocks.count)
 }
 
 /// The products of numbers that both sweeps take: rows wait for each other.
 pub(crate) fn solve_products(blocks: Blocks, nrhs: usize) -> usize {
     let n = blocks.n;
-    n.saturating_mul(3).saturating_mul(n.saturating_mul(nrhs) + 8).saturating_mul(blocks.count)
+    n.saturating_mul(3)
+        .saturating_mul(n.saturating_mul(nrhs).saturating_add(8))
+        .saturating_mul(blocks.count)
 }
 
 /// The products of numbers that the inverse takes.
