@@ -5,7 +5,7 @@ use lapax_core::Scalar;
 use lapax_cpu::banded::{
     Band, Definite, cho_solve_banded, cholesky_banded, solve_banded, solveh_banded,
 };
-use lapax_cpu::{Real as _, Serial, Spawned, Threads, Uplo};
+use lapax_cpu::{Serial, Spawned, Threads, Uplo};
 
 use crate::for_each_scalar;
 use crate::kinds::{Kind, matrix};
