@@ -27,7 +27,7 @@ AVX512 := $(shell grep -m 1 -o -w avx512f /proc/cpuinfo 2>/dev/null)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := cuda xla-ffi/fake lapax-cpu/testing $(if $(AVX512),avx512) $(if $(REFERENCE),lapack)
 
-.PHONY: help build demo test test-rust test-python test-borders test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint format abi clean model miri fuzz memcheck test-versions test-plugins
+.PHONY: help build demo test test-rust test-python test-borders test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint format abi docs publish-crates clean model miri fuzz memcheck test-versions test-plugins
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -255,7 +255,7 @@ accuracy: accuracy-reference accuracy-openblas
 
 check: lint ## format, lints, types, and who imports whom in cpu/
 
-lint: $(TESTS)/.tools
+lint: $(TESTS)/.tools $(TESTS)/.actionlint
 	cargo fmt --all --check
 	$(TEST_PY) cpu/rooms.py
 	@$(LAPACK) $(CUDA) $(SAY) "3 minutes" clippy cargo clippy --workspace --all-targets --quiet \
@@ -263,6 +263,20 @@ lint: $(TESTS)/.tools
 	$(TESTS)/bin/ruff format --check .
 	$(TESTS)/bin/ruff check .
 	$(TESTS)/bin/mypy
+	$(SCHEMA) vendor.github-workflows .github/workflows/*.yml
+	$(SCHEMA) vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(SCHEMA) vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(SCHEMA) vendor.dependabot .github/dependabot.yml
+	$(SCHEMA) vendor.citation-file-format CITATION.cff
+	@$$(cat $(TESTS)/.actionlint)
+
+SCHEMA = @$(TESTS)/bin/check-jsonschema --quiet --builtin-schema
+
+# PyPI's actionlint fetches its program from GitHub while it is installed. The stamp holds the command, or
+# one that says so where it cannot be fetched.
+$(TESTS)/.actionlint: $(TESTS)/.tools
+	@if ($(call NEEDS,$(TEST_PY),workflows)) 2>/dev/null; then echo "$(TESTS)/bin/actionlint" > $@; \
+	else echo "echo workflows only checked by their schema: actionlint cannot be installed" > $@; fi
 
 format: $(TESTS)/.tools ## the format that check wants
 	cargo fmt --all
@@ -272,6 +286,16 @@ format: $(TESTS)/.tools ## the format that check wants
 # Regenerates ffi/src/sys/c_api.rs from the installed jaxlib's header.
 abi: $(TESTS)/.tools
 	XLA_FFI_BLESS=1 $(MAKE) test-rust
+
+# xla-ffi's documentation is for others than us, and strict.
+docs: ## the crates' documentation, in target/doc
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package xla-ffi --all-features
+	LAPAX_CUDA=off cargo doc --no-deps --package lapax --package lapax-core --package lapax-cpu --package lapax-cuda
+
+# Every crate that is not `publish = false`, in the order of what needs what; with DRY_RUN=1 each is packed
+# and built from what was packed, and stays here. Who may publish: CARGO_REGISTRY_TOKEN.
+publish-crates:
+	LAPAX_CUDA=off cargo publish --locked --workspace $(if $(DRY_RUN),--dry-run)
 
 clean: ## all that make made
 	rm -rf target dist out $(VENV) $(TESTS) $(OLDEST)

@@ -23,10 +23,11 @@
 //! # assert!(handler.is_some());
 //! ```
 //!
-//! [`handler!`] takes operands one by one; docs/ffi-features.md of the repository lists what it can
-//! decode. [`signature!`] is for families of targets: operands whose dimensions depend on each other
-//! behind leading batch dimensions, shape inference and tables from the same declaration, results in
-//! the memory of arguments, several element types:
+//! [`handler!`] takes operands one by one; docs/ffi-features.md of the repository, which is the module
+//! `features` here where the documentation is built, lists what it can decode. [`signature!`] is for
+//! families of targets: operands whose dimensions depend on each other behind leading batch
+//! dimensions, shape inference and tables from the same declaration, results in the memory of
+//! arguments, several element types:
 //!
 //! ```
 //! use xla_ffi::{Call, Context, Error, Frame, Handler, Outcome, Signature, signature};
@@ -72,6 +73,16 @@
 //!   memory;
 //! - one binary serves every host from API 0.1 on: the version announced is the smaller of ours and
 //!   the host's, and structs that changed are passed in the host's layout.
+
+/// What the binding covers, as docs/ffi-features.md has it: of the documentation alone.
+#[cfg(doc)]
+#[doc = include_str!("../docs/ffi-features.md")]
+pub mod features {}
+
+/// Builds the Rust of docs/writing-a-target.md as a reader would paste it.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/writing-a-target.md")]
+mod writing_a_target {}
 
 mod attribute_macro;
 pub mod bind;

@@ -5,6 +5,10 @@ use std::path::Path;
 #[test]
 fn the_table_names_tests_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    if !root.join("../Cargo.toml").is_file() {
+        eprintln!("skipped: the table is in the repository, and this is the package");
+        return;
+    }
     let table = std::fs::read_to_string(root.join("../docs/ffi-features.md")).unwrap();
     let mut named = 0;
     for line in table.lines().filter(|line| line.starts_with("| ")) {
