@@ -39,6 +39,7 @@ pub fn block_tridiagonal_cholesky<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let operands = (read(batch, blocks, a)?, write(batch, blocks, l)?);
+    let blocks = blocks.with_elements();
     let time = nanoseconds::<T>(factor_products(blocks));
     match route(batch, blocks, 1) {
         Route::Lanes => {
@@ -74,6 +75,7 @@ pub fn block_tridiagonal_cho_solve<T: Scalar>(
     let side = [blocks.count, blocks.n, nrhs];
     let b = Items::new("b", batch, &side, b)?;
     let operands = (read(batch, blocks, l)?, (b, ItemsMut::new("x", batch, &side, x)?));
+    let blocks = blocks.with_elements();
     let time = nanoseconds::<T>(solve_products(blocks, nrhs));
     match route(batch, blocks, nrhs) {
         Route::Lanes => {
@@ -113,7 +115,9 @@ pub fn block_tridiagonal_solve<T: Scalar>(
     let solution = (b, ItemsMut::new("x", batch, &side, x)?);
     let logdet = ItemsMut::new("logdet", batch, &[], logdet)?;
     let operands = (read(batch, blocks, a)?, write(batch, blocks, l)?, solution, logdet);
-    let time = nanoseconds::<T>(factor_products(blocks) + solve_products(blocks, nrhs));
+    let blocks = blocks.with_elements();
+    let time =
+        nanoseconds::<T>(factor_products(blocks).saturating_add(solve_products(blocks, nrhs)));
     match route(batch, blocks, nrhs) {
         Route::Lanes => {
             let kernel = lanes::Solve { sweeps: Sweeps::Both, blocks, nrhs };
@@ -146,6 +150,7 @@ pub fn block_tridiagonal_inverse<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let operands = (read(batch, blocks, l)?, write(batch, blocks, inverse)?);
+    let blocks = blocks.with_elements();
     let time = nanoseconds::<T>(inverse_products(blocks));
     match route(batch, blocks, 1) {
         Route::Lanes => {

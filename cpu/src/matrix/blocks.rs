@@ -33,6 +33,11 @@ impl Blocks {
         [self.count, self.count.saturating_sub(1)].map(|count| [count, self.n, self.n])
     }
 
+    /// Those that have elements: a matrix of empty blocks has none, however many there are.
+    pub(crate) fn with_elements(self) -> Self {
+        Self { count: if self.n == 0 { 0 } else { self.count }, n: self.n }
+    }
+
     /// Block i of a diagonal.
     #[inline(always)]
     pub(crate) fn of<T>(self, diagonal: &[T], i: usize) -> &[T] {
