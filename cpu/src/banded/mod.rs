@@ -93,7 +93,8 @@ pub fn solve_banded<T: Scalar>(
 ) -> Result<(), Error> {
     let Band { lower, upper, n } = band;
     let operands = operands(batch, [band.width(), n, nrhs], ab, b, x)?;
-    let products = n.saturating_mul(band.width() + nrhs).saturating_mul(lower + 1);
+    let products =
+        n.saturating_mul(band.width().saturating_add(nrhs)).saturating_mul(lower.saturating_add(1));
     let time = nanoseconds::<T>(products);
     let outcome = Outcome::default();
     match route::solve(batch, (lower, upper), (n, nrhs)) {
@@ -331,7 +332,7 @@ fn copied<T: Scalar>(
 /// The products of numbers that a factorisation and substitutions take.
 fn products(Definite { beside, n, .. }: Definite, nrhs: usize) -> usize {
     let column = beside.saturating_mul(beside) / 2 + beside.saturating_mul(nrhs).saturating_mul(2);
-    n.saturating_mul(column + 1)
+    n.saturating_mul(column.saturating_add(1))
 }
 
 /// X of a diagonal matrix; NaN where a number on the diagonal is not as it must be.
