@@ -33,16 +33,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _paths(options)
     if options.command == "route":
         return _route(options)
-    return _doctor.run()
+    return _doctor.run(verbose=options.verbose, as_json=options.json)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lapax", description="lapax's command line")
+    parser.add_argument("--version", action="version", version=f"lapax {_library.version()}")
     commands = parser.add_subparsers(dest="command", required=True)
     listing = commands.add_parser("targets", help="list the custom-call targets of liblapax")
     listing.add_argument("--platform", choices=["cpu", "cuda"], help="only this platform's")
     listing.add_argument("--markdown", action="store_true", help="as the table of the README")
-    commands.add_parser("doctor", help="report versions and self-test every registered target")
+    doctor = commands.add_parser("doctor", help="report versions and self-test every target")
+    doctor.add_argument("--verbose", action="store_true", help="also what no GPU was found by")
+    doctor.add_argument("--json", action="store_true", help="the report as one JSON object")
     stubs = commands.add_parser("stubs", help="write ffi.pyi from the table")
     stubs.add_argument("--check", action="store_true", help="only fail where it is not current")
     commands.add_parser("linalg", help="print docs/linalg.md: all functions of lapax.linalg")

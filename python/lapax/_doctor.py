@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import json
 import platform
 import re
 from collections.abc import Iterator
@@ -26,23 +28,57 @@ _FEATURES = ("avx2", "fma", "avx512f", "avx512dq", "asimd", "sve")
 """Instruction sets that the kernels choose between, as Linux spells them."""
 
 
-def run() -> int:
-    """Prints the report; returns 0 where every target passed, 1 otherwise."""
+def run(*, verbose: bool = False, as_json: bool = False) -> int:
+    """Prints the report; returns 0 where every target passed, 1 otherwise.
+
+    `verbose` adds what was looked for where there is no GPU; `as_json` is the whole as one object.
+    """
     device = _device()
-    for label, value in _facts(device):
+    facts = _facts(device, verbose or as_json)
+    if as_json:
+        tests = [] if isinstance(device, str) else list(_tests(device))
+        passed = bool(tests) and all(test.passed for test in tests)
+        rows = [dataclasses.asdict(test) | {"passed": test.passed} for test in tests]
+        report = {"facts": list(facts), "limit": check.LIMIT, "tests": rows, "passed": passed}
+        print(json.dumps(report, indent=1))
+        return 0 if passed else 1
+    for label, value in facts:
         print(f"{label + ':':<16}{value}")
     if isinstance(device, str):
         print("\nno self-test can run without a CPU device")
         return 1
-    print(f"\n{'target':<32}{'dtype':<12}{'residual':>9}  (limit {check.LIMIT:g})")
+    print(f"\n{'target':<{_NAME}}{'dtype':<12}{'residual':>9}  (limit {check.LIMIT:g})")
     failures = 0
-    for target in targets("cpu"):
-        for dtype in target.dtypes:
-            line, passed = _tested(device, target, dtype)
-            failures += not passed
-            print(line)
+    for test in _tests(device):
+        failures += not test.passed
+        print(test.line())
     print(f"\n{failures} of the self-tests failed" if failures else "\nall self-tests passed")
     return 1 if failures else 0
+
+
+_NAME = 36
+"""The columns of a target's name; the longest has 33."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Test:
+    """What came of a target for one dtype."""
+
+    target: str
+    dtype: str
+    residual: float | None = None
+    """The largest, over every mode and size."""
+    error: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        return self.residual is not None and self.residual < check.LIMIT
+
+    def line(self) -> str:
+        head = f"{self.target:<{_NAME}}{self.dtype:<12}"
+        if self.residual is None:
+            return f"{head}   failed: {self.error}"
+        return f"{head}{self.residual:>9.3g}{'' if self.passed else '  FAILED'}"
 
 
 def _device() -> jax.Device | str:
@@ -55,7 +91,7 @@ def _device() -> jax.Device | str:
         return f"no CPU device (JAX_PLATFORMS is {platforms!r}): {reason}"
 
 
-def _facts(device: jax.Device | str) -> Iterator[tuple[str, str]]:
+def _facts(device: jax.Device | str, verbose: bool) -> Iterator[tuple[str, str]]:
     yield "lapax", f"{_library.version()}, {_library.path()}"
     yield "python", f"{platform.python_version()} on {platform.platform()}"
     for package in ("jax", "jaxlib", "numpy"):
@@ -68,18 +104,24 @@ def _facts(device: jax.Device | str) -> Iterator[tuple[str, str]]:
     for backend in _backend.backends():
         yield "backend", _described(backend)
     yield "in force", _in_force()
-    yield from _cuda()
+    yield from _cuda(verbose)
     yield "installed", "yes" if is_installed() else "no (lapax.install() in a program does that)"
 
 
-def _cuda() -> Iterator[tuple[str, str]]:
-    """The kernels of this liblapax, the driver, and from where NVIDIA's libraries were loaded."""
+def _cuda(verbose: bool) -> Iterator[tuple[str, str]]:
+    """The kernels of this liblapax, the driver, and from where NVIDIA's libraries were loaded.
+
+    Where no driver answers, that is all there is to say, but to who is `verbose`.
+    """
     found = _library.cuda()
     if found is None or not found["kernels"]:
         yield "cuda", "no kernels in this liblapax: jaxlib's handlers serve GPUs"
         return
-    yield "cuda", f"{found['kernels']} modules of kernels"
-    driver = found["driver"]
+    driver, kernels = found["driver"], f"{found['kernels']} modules of kernels"
+    if "error" in driver and not verbose:
+        yield "cuda", f"{kernels}, CPU only here: {driver['error']}"
+        return
+    yield "cuda", kernels
     yield "cuda driver", f"CUDA {driver['version']}" if "version" in driver else driver["error"]
     reason = _library.cuda_unfit()
     if reason is not None:
@@ -113,15 +155,22 @@ def _cpu_features() -> list[str]:
     return ["asimd"] if platform.machine() in ("arm64", "aarch64") else []
 
 
-def _tested(device: jax.Device, target: Target, dtype: str) -> tuple[str, bool]:
-    """A line of the report, and whether the residual is below the limit in every mode and size."""
-    head = f"{target.name:<32}{numpy_dtype(dtype)!s:<12}"
+def _tests(device: jax.Device) -> Iterator[_Test]:
+    for target in targets("cpu"):
+        for dtype in target.dtypes:
+            yield _tested(device, target, dtype)
+
+
+def _tested(device: jax.Device, target: Target, dtype: str) -> _Test:
+    named = _Test(target.name, str(numpy_dtype(dtype)))
     try:
-        residual = max(_residuals(device, target, dtype))
+        # As a residual may be NaN, `max` alone would pass it over.
+        residual = float(np.max(_residuals(device, target, dtype)))
     except Exception as error:  # A broken target is what is looked for: report it and go on.
-        return f"{head}   failed: {error}", False
-    passed = residual < check.LIMIT
-    return f"{head}{residual:>9.3g}{'' if passed else '  FAILED'}", passed
+        return dataclasses.replace(named, error=str(error))
+    if np.isnan(residual):
+        return dataclasses.replace(named, error="its residual is NaN")
+    return dataclasses.replace(named, residual=residual)
 
 
 def _residuals(device: jax.Device, target: Target, dtype: str) -> list[float]:

@@ -43,8 +43,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         jobs = plan(options.only, options.quick)
+        _require_rows(jobs, options)
+        options.out.mkdir(parents=True, exist_ok=True)
     except ValueError as error:
         parser.error(str(error))
+    except OSError as error:
+        parser.error(f"--out: {options.out} cannot be made: {error.strerror}")
+    if why := machine.busy():
+        print(f"the machine is busy ({why}): times are not to be trusted", file=sys.stderr)
     # Stock JAX prepares jaxlib's handlers when it lowers a call of one of them.
     jax.jit(jnp.linalg.cholesky).lower(np.eye(2, dtype=np.float32))
     try:
@@ -114,6 +120,16 @@ OTHERS: dict[str, Callable[[], Other]] = {"mkl": mkl.load, "lapack": lapack.load
 """What makes the programs of a column, by its name."""
 
 
+def _require_rows(jobs: Sequence[Job], options: argparse.Namespace) -> None:
+    """Raises ValueError where nothing would be measured, and says what leaves nothing."""
+    if jobs or _wanted(options):
+        return
+    words = ",".join(sorted(options.only))
+    count = len(plan(options.only)) if options.quick else 0
+    rest = f"; without --quick there are {count}" if count else ""
+    raise ValueError(f"no row is all of {words}{rest}")
+
+
 def _others(names: Sequence[str]) -> dict[str, Other]:
     """The columns that are wanted and can be had; says on stderr why another one cannot."""
     found = {}
@@ -171,17 +187,19 @@ def _run(
     return rows
 
 
+def _wanted(options: argparse.Namespace) -> list[str]:
+    return [name for name in conditions.CONDITIONS if options.all or getattr(options, name)]
+
+
 def _under_conditions(options: argparse.Namespace) -> list[Row]:
-    wanted = [name for name in conditions.CONDITIONS if options.all or getattr(options, name)]
     rows = []
-    for row in conditions.measured(wanted, options.only, 0.1 if options.quick else 0.3):
+    for row in conditions.measured(_wanted(options), options.only, 0.1 if options.quick else 0.3):
         print(text.line(row), flush=True)
         rows.append(row)
     return rows
 
 
 def _write(folder: Path, rows: Sequence[Row]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     about = machine.about()
     with (folder / "rows.csv").open("w", newline="", encoding="utf-8") as file:
         write_csv(file, rows, about)

@@ -34,6 +34,7 @@ from lapax._checks.equations import Size
 from lapax._lowering import numpy_dtype
 from lapax._sides import Job
 from lapax._table import targets
+from programs import run_python
 
 ROW = rows.Row(
     "jax", "cholesky", "cholesky", "linear", "f64", 4, 4, 10_000,
@@ -374,6 +375,47 @@ def test_command_line(capsys, tmp_path):
     )
     with pytest.raises(SystemExit):
         bench.main(["--only", "nothing"])
+
+
+def test_nothing_to_measure_is_said(capsys, tmp_path):
+    words = ["--only", "cholesky,f32,jax", "--out", str(tmp_path)]
+    with pytest.raises(SystemExit, match=r"^2$"):
+        bench.main(["--quick", *words])
+    rows = len(plan.plan(frozenset({"cholesky", "f32", "jax"})))
+    said = f"no row is all of cholesky,f32,jax; without --quick there are {rows}\n"
+    assert capsys.readouterr().err.endswith(said)
+    assert rows > 0
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_the_run(capsys, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(SystemExit, match=r"^2$"):
+        bench.main(["--quick", "--only", "jax,cholesky", "--out", str(file / "folder")])
+    assert f"--out: {file / 'folder'} cannot be made: " in capsys.readouterr().err
+
+
+def test_a_busy_machine_is_said(monkeypatch):
+    monkeypatch.setattr(machine.os, "getloadavg", lambda: (machine.cores() + 0.5, 0.0, 0.0))
+    assert machine.busy() == f"load {machine.cores() + 0.5:.1f} on {machine.cores()} cores"
+    monkeypatch.setattr(machine.os, "getloadavg", lambda: (0.5, 9e9, 9e9))
+    assert machine.busy() is None
+
+
+def test_bench_starts_where_linux_calls_are_missing():
+    code = """
+import os, sys
+for name in ("sched_getaffinity", "sched_setaffinity", "getloadavg", "sysconf"):
+    delattr(os, name)
+from lapax import bench
+from lapax._bench import conditions, machine, plan
+sys.platform = "darwin"
+print(machine.cores() == os.cpu_count(), plan.memory() > 0, machine.busy())
+rows = list(conditions.measured(["threads", "memory"], frozenset({"cholesky", "f64", "jax"}), 0.1))
+print({(row.condition, row.skipped) for row in rows} ==
+      {(name, "Linux counts that") for name in ("threads", "memory")})
+"""
+    assert run_python(code).splitlines() == ["True True None", "True"]
 
 
 def test_after_an_earlier_run_only_what_it_lacks_is_measured(capsys, tmp_path):

@@ -274,6 +274,6 @@ def test_doctor_says_who_serves_cuda(driver):
     code = """
 from lapax import _doctor, _library
 _library.cuda = lambda: {"kernels": 1, "driver": {"version": "12.4"}, "libraries": []}
-print(dict(_doctor._cuda())["cuda in use"])
+print(dict(_doctor._cuda(False))["cuda in use"])
 """
     assert run_python(code, **driver(12_040)).startswith("jaxlib's: the NVIDIA driver supports")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import jax
 import pytest
 
 import lapax
-from lapax import _library, _render, _supported, check
+from lapax import _doctor, _library, _render, _supported, check
 from lapax.__main__ import main
 from lapax._lowering import numpy_dtype
 from lapax._table import ops
@@ -239,6 +240,43 @@ def test_doctor_passes_and_can_fail(capsys, monkeypatch):
     monkeypatch.setattr(check, "LIMIT", 0.1)
     assert main(["doctor"]) == 1
     assert "FAILED" in capsys.readouterr().out
+
+
+def test_doctor_reports_in_json(capsys, monkeypatch):
+    few = lapax.targets("cpu")[:2]
+    monkeypatch.setattr(_doctor, "targets", lambda _: few)
+    assert main(["doctor", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert dict(report["facts"])["jax"] == jax.__version__
+    assert len(report["tests"]) == sum(len(target.dtypes) for target in few)
+    assert all(test["residual"] < report["limit"] for test in report["tests"])
+    assert report["passed"]
+    # As of the middle one of three sizes: `max` would return 0.5.
+    monkeypatch.setattr(_doctor, "_residuals", lambda *_: [0.5, float("nan"), 0.25])
+    assert main(["doctor", "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert not report["passed"]
+    assert {test["error"] for test in report["tests"]} == {"its residual is NaN"}
+
+
+def test_doctor_has_one_line_for_no_gpu(monkeypatch):
+    missing = {"name": "cuSOLVER", "error": "cuSOLVER was not found: …"}
+    driver = {"error": "no driver"}
+    found = {"kernels": 8, "driver": driver, "libraries": [missing]}
+    monkeypatch.setattr(_library, "cuda", lambda: found)
+    monkeypatch.setattr(_library, "cuda_unfit", lambda: None)
+    assert list(_doctor._cuda(False)) == [
+        ("cuda", "8 modules of kernels, CPU only here: no driver")
+    ]
+    assert dict(_doctor._cuda(True))["cuSOLVER"] == missing["error"]
+    found["driver"] = {"version": "13.0"}
+    assert dict(_doctor._cuda(False))["cuSOLVER"] == missing["error"]
+
+
+def test_the_module_says_its_version(capsys):
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"lapax {_library.version()}\n"
 
 
 def test_the_module_runs():

@@ -24,7 +24,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from lapax._bench import measure
+from lapax._bench import machine, measure
 from lapax._bench.functions import FUNCTIONS
 from lapax._bench.measure import Program
 from lapax._bench.plan import FunctionJob, never_returns, plan, select
@@ -43,8 +43,11 @@ CONDITIONS = {
     "memory": "for the memory that a call adds, in processes of their own",
 }
 
-BUSY = {"neighbour": 1, "contended": len(os.sched_getaffinity(0))}
+BUSY = {"neighbour": 1, "contended": machine.cores()}
 """How many processes keep the machine busy under these."""
+
+OF_LINUX = {"threads", "memory"}
+"""Elsewhere a process cannot be kept to some cores, nor its memory be asked for."""
 
 CHOSEN = ("cholesky", "lu_factor", "solve", "inv", "qr", "eigh", "svd")
 POINTS = ((4, 10_000), (32, 1_000), (256, 1))
@@ -70,8 +73,8 @@ RETURN_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "131072"}
 
 CHILD = """
 import os, sys
-cores = sorted(os.sched_getaffinity(0))[: int(sys.argv[1])]
-os.sched_setaffinity(0, cores)
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(sys.argv[1])])
 from lapax._bench import conditions
 conditions.child(*sys.argv[2:])
 """
@@ -81,7 +84,10 @@ def measured(wanted: Sequence[str], only: frozenset[str], seconds: float) -> Ite
     """The chosen rows that `only` names, under each condition wanted."""
     jobs = _jobs(only)
     for condition in wanted:
-        if condition in BUSY:
+        if condition in OF_LINUX and sys.platform != "linux":
+            for job in jobs:
+                yield dataclasses.replace(job.row, condition=condition, skipped="Linux counts that")
+        elif condition in BUSY:
             with _busy(BUSY[condition]):
                 rows = [measure.measured(job, seconds) for job in jobs]
             yield from (dataclasses.replace(row, condition=condition) for row in rows)
@@ -95,7 +101,7 @@ def measured(wanted: Sequence[str], only: frozenset[str], seconds: float) -> Ite
                     row = measure.measured(job, seconds, lambda side: _callers(pool, side))
                     yield _of_all_callers(row)
         elif condition == "threads":
-            for cores in sorted({1, len(os.sched_getaffinity(0))}):
+            for cores in sorted({1, machine.cores()}):
                 for job in jobs:
                     yield _timed_on(cores, job, seconds)
         elif condition == "memory":
@@ -178,7 +184,7 @@ def _timed_on(cores: int, job: FunctionJob, seconds: float) -> Row:
 
 
 def _memory(job: FunctionJob) -> Row:
-    cores, row = len(os.sched_getaffinity(0)), dataclasses.replace(job.row, condition="memory")
+    cores, row = machine.cores(), dataclasses.replace(job.row, condition="memory")
     try:
         ours, theirs = (_in_child(cores, job, f"memory {side}") for side in SIDES)
     except _ChildError as error:
@@ -190,7 +196,7 @@ def _memory(job: FunctionJob) -> Row:
 
 def _by_sides(condition: str, job: FunctionJob, seconds: float) -> Row:
     """Both sides in turns, each time in a process of its own."""
-    cores, row = len(os.sched_getaffinity(0)), dataclasses.replace(job.row, condition=condition)
+    cores, row = machine.cores(), dataclasses.replace(job.row, condition=condition)
     found: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
     try:
         for _ in range(TURNS):

@@ -16,7 +16,7 @@ def about() -> dict[str, str]:
     """Names and values, each one line."""
     return {
         "cpu": _processor(),
-        "cores": str(len(os.sched_getaffinity(0))),
+        "cores": str(cores()),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "jax": jax.__version__,
@@ -24,6 +24,19 @@ def about() -> dict[str, str]:
         "numpy": np.__version__,
         "commit": _commit(),
     }
+
+
+def cores() -> int:
+    """How many this process may use; where the system does not say, how many there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def busy() -> str | None:
+    """What makes times here doubtful: more is running than there are cores."""
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return f"load {load:.1f} on {cores()} cores" if load > cores() else None
 
 
 def _processor() -> str:

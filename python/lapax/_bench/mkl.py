@@ -7,7 +7,6 @@ copied within the time, and a loop in Python calls it per matrix: hence SMALLEST
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 from collections.abc import Callable
 from ctypes import c_char, c_int
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from lapax._bench import machine
 from lapax._bench.measure import Other
 from lapax._bench.rows import Row, UnavailableError
 from lapax._checks.equations import Array
@@ -38,7 +38,7 @@ def load() -> Other:
     for folder in (Path(sys.prefix) / "lib", *map(Path, sys.path)):
         for path in sorted(folder.glob("libmkl_rt.so*")):
             library = ctypes.CDLL(str(path))
-            library.MKL_Set_Num_Threads(c_int(len(os.sched_getaffinity(0))))
+            library.MKL_Set_Num_Threads(c_int(machine.cores()))
             library.LAPACKE_set_nancheck(c_int(0))
             return lambda row, prepared: program(library, row, prepared.args)
     raise UnavailableError(f"no libmkl_rt.so in {sys.prefix}/lib; pip install 'lapax[mkl]'")

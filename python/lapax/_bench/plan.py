@@ -260,6 +260,8 @@ def never_returns(row: Row) -> str:
 
 def memory() -> int:
     """Bytes of this machine."""
+    if not hasattr(os, "sysconf"):  # Windows does not say: as much as every machine has.
+        return 8 * 2**30
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
