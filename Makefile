@@ -27,7 +27,7 @@ AVX512 := $(shell grep -m 1 -o -w avx512f /proc/cpuinfo 2>/dev/null)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := cuda xla-ffi/fake lapax-cpu/testing $(if $(AVX512),avx512) $(if $(REFERENCE),lapack)
 
-.PHONY: help build demo test test-rust test-python test-borders test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint format abi docs publish-crates clean model miri fuzz memcheck test-versions test-plugins
+.PHONY: help build demo test test-rust test-python test-borders test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint lint-workflows format abi docs publish-crates clean model miri fuzz memcheck test-versions test-plugins
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -255,7 +255,7 @@ accuracy: accuracy-reference accuracy-openblas
 
 check: lint ## format, lints, types, and who imports whom in cpu/
 
-lint: $(TESTS)/.tools $(TESTS)/.actionlint
+lint: $(TESTS)/.tools
 	cargo fmt --all --check
 	$(TEST_PY) cpu/rooms.py
 	@$(LAPACK) $(CUDA) $(SAY) "3 minutes" clippy cargo clippy --workspace --all-targets --quiet \
@@ -268,9 +268,12 @@ lint: $(TESTS)/.tools $(TESTS)/.actionlint
 	$(SCHEMA) vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	$(SCHEMA) vendor.dependabot .github/dependabot.yml
 	$(SCHEMA) vendor.citation-file-format CITATION.cff
-	@$$(cat $(TESTS)/.actionlint)
 
 SCHEMA = @$(TESTS)/bin/check-jsonschema --quiet --builtin-schema
+
+# Not in `lint`: where its program cannot be fetched, finding that out takes a minute.
+lint-workflows: $(TESTS)/.actionlint ## actionlint on .github/workflows
+	@$$(cat $<)
 
 # PyPI's actionlint fetches its program from GitHub while it is installed. The stamp holds the command, or
 # one that says so where it cannot be fetched.
