@@ -22,6 +22,7 @@ import jax
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse
 from scipy._lib._array_api import xp_capabilities_table
 from scipy.linalg import _decomp_update
 
@@ -48,13 +49,15 @@ WITH_INTEGERS = {
     *("toeplitz", "circulant", "hankel", "convolution_matrix", "leslie", "fiedler"),
 }
 """Functions whose results SciPy keeps integer, or whose checks of integers are exact."""
-NEVER_RAISING = {"cho_solve", "cho_solve_banded"}
+NEVER_RAISING = {"cho_solve", "cho_solve_banded", "lstsq"}
 """Functions that SciPy has return what is not finite."""
 NARROW = {"e": np.float32, "g": np.float64, "G": np.complex128}
 
 
 def into_jax(name: str, value: Any) -> Any:
     """An argument as the function of that name takes it."""
+    if name == "clarkson_woodruff_transform" and scipy.sparse.issparse(value):
+        value = value.toarray()
     if isinstance(value, list) and name == "cossin" and len(value) == 4:
         value = tuple(value)  # Of blocks, which only tuples hold in JAX.
     if isinstance(value, list) and value and not callable(value[0]):
@@ -63,11 +66,15 @@ def into_jax(name: str, value: Any) -> Any:
         value = value if isinstance(value, (np.generic, jax.Array)) else np.asarray(value)
     if isinstance(value, np.ndarray):
         if value.dtype.kind in "biu":
+            if value.ndim == 0:
+                return value.item()
             dtype = value.dtype if name in WITH_INTEGERS else np.float64
             return jnp.asarray(value.astype(dtype))
         if value.dtype.kind not in "fc":
             raise TypeError(f"array of {value.dtype}")
         return jnp.asarray(np.array(value, NARROW.get(value.dtype.char, value.dtype)))
+    if isinstance(value, np.ufunc):
+        return getattr(jnp, value.__name__)
     if isinstance(value, tuple):
         return tuple(into_jax(name, one) for one in value)
     return value

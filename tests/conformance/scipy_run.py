@@ -102,7 +102,7 @@ def outcomes(options: argparse.Namespace, file: str, side: str) -> dict[str, str
         # What is compiled runs once, and nearly all of the time is compilation.
         cache = str((options.results / "compiled").resolve())
         environment |= {"JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-        environment |= {"JAX_COMPILATION_CACHE_DIR": cache}
+        environment |= {"JAX_COMPILATION_CACHE_DIR": cache, "SCIPY_AVAILABLE_MEM": "4G"}
         environment |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
         ended = subprocess.run(command, cwd=options.results, env=environment, check=False)
         if ended.returncode not in (0, 1, 5):  # Tests failed, or there are none.
