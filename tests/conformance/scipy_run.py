@@ -154,7 +154,7 @@ def page(tables: list[tuple[str, dict[str, dict[str, str]]]]) -> str:
         "with each public function answered by the one of that name in `lapax.linalg`, and by "
         f"JAX's own (jax {metadata.version('jax')}): passed of those that ran. Exceptions are "
         "compared by type, not by text; a result that is not finite stands for SciPy's "
-        "LinAlgError, and for its ValueError where the arguments are not finite and it checks them.",
+        "LinAlgError, and for its ValueError where the arguments are not finite.",
         "",
         "| file | lapax.linalg | JAX's own |",
         "|---|---|---|",
