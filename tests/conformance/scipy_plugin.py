@@ -54,6 +54,10 @@ NEVER_RAISING = {"cho_solve", "cho_solve_banded", "lstsq"}
 NARROW = {"e": np.float32, "g": np.float64, "G": np.complex128}
 
 
+class NoArrayError(TypeError, ValueError):
+    """JAX has no such arrays; SciPy refuses them by one exception or the other."""
+
+
 def into_jax(name: str, value: Any) -> Any:
     """An argument as the function of that name takes it."""
     if name == "clarkson_woodruff_transform" and scipy.sparse.issparse(value):
@@ -71,7 +75,7 @@ def into_jax(name: str, value: Any) -> Any:
             dtype = value.dtype if name in WITH_INTEGERS else np.float64
             return jnp.asarray(value.astype(dtype))
         if value.dtype.kind not in "fc":
-            raise TypeError(f"array of {value.dtype}")
+            raise NoArrayError(f"array of {value.dtype}")
         return jnp.asarray(np.array(value, NARROW.get(value.dtype.char, value.dtype)))
     if isinstance(value, np.ufunc):
         return getattr(jnp, value.__name__)
