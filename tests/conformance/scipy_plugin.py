@@ -73,10 +73,11 @@ def into_jax(name: str, value: Any) -> Any:
             if value.ndim == 0:
                 return value.item()
             dtype = value.dtype if name in WITH_INTEGERS else np.float64
-            return jnp.asarray(value.astype(dtype))
+            return jnp.asarray(value.astype(np.dtype(dtype).newbyteorder("=")))
         if value.dtype.kind not in "fc":
             raise NoArrayError(f"array of {value.dtype}")
-        return jnp.asarray(np.array(value, NARROW.get(value.dtype.char, value.dtype)))
+        native = value.dtype.newbyteorder("=")
+        return jnp.asarray(np.array(value, NARROW.get(value.dtype.char, native)))
     if isinstance(value, np.ufunc):
         return getattr(jnp, value.__name__)
     if isinstance(value, tuple):

@@ -4,7 +4,7 @@
 
 needs pytest, scipy and hypothesis beside lapax. Each run (a file, answered by one side) takes from
 seconds to ten minutes and leaves a JUnit file in FOLDER; one that is there is not made again.
-Writes docs/scipy-conformance.md, with every failure in a class, unless --only.
+Writes docs/scipy-conformance.md, with every failure in a class, unless --only or --side.
 """
 
 from __future__ import annotations
