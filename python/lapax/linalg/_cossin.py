@@ -107,8 +107,9 @@ def _blocks(X: Any, p: int | None, q: int | None) -> list[Array]:
             if not 0 < size < m:
                 raise ValueError(f"cossin: {name}: expected 0 < {name} < {m}, got {size}")
         return [X[..., :p, :q], X[..., :p, q:], X[..., p:, :q], X[..., p:, q:]]
-    if len(X) != 4:
-        raise ValueError(f"cossin: X: expected four blocks without p and q, got {len(X)}")
+    count = len(X) if isinstance(X, tuple) or X.ndim else "a number"
+    if count != 4:
+        raise ValueError(f"cossin: X: expected four blocks without p and q, got {count}")
     named = dict(zip(("x11", "x12", "x21", "x22"), map(jnp.atleast_2d, X), strict=True))
     check_matrix("cossin", **named)
     return same_batch("cossin", **{name: (block, 2) for name, block in named.items()})

@@ -36,6 +36,8 @@ Coefficients = tuple[Array, Array, Array, Array, Array, Array]
 
 _NEWTON_STEPS = 2
 """The first brings the error of the subspace to that of the residual; the second seldom changes."""
+_ASYMMETRY = 0.1
+"""Of what should be Hermitian: SciPy's limit, with its least one of 1000·ε."""
 _BALANCING_SWEEPS = 8
 """LAPACK's gebal stops by then for the CAREX and DAREX collections."""
 
@@ -184,6 +186,12 @@ def _by_subspace(continuous: bool, balanced: bool, *coefficients: Array) -> Arra
         matrix = jnp.linalg.solve(first + second, first - second)
     basis, found = _stable_basis(matrix, m)
     upper = product(e * scale[..., :m, None] / scale[..., None, :m], basis[..., :m, :])
+    # (E·U₁)ᴴ·U₂ is Hermitian of the stable subspace, and not of one that has its dimension because
+    # eigenvalues on the border were rounded to either side.
+    half = product(adjoint(upper), basis[..., m:, :])
+    found &= one_norm(half - adjoint(half)) <= jnp.maximum(
+        1000 * jnp.finfo(half.dtype).eps, _ASYMMETRY * one_norm(half)
+    )
     x = adjoint(jnp.linalg.solve(adjoint(upper), adjoint(basis[..., m:, :])))
     x = x * (scale[..., :m, None] * scale[..., None, :m])
     x = x if jnp.iscomplexobj(a) else x.real

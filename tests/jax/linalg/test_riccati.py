@@ -146,6 +146,10 @@ def test_what_cannot_be_solved_is_nan_alone() -> None:
         np.testing.assert_array_equal(np.isnan(x).all((1, 2)), [True, False, True])
         assert np.isfinite(x[1]).all()
 
+        # Of its eigenvalues on the axis rounding left half on either side in this form.
+        alone = [given[name][0] for name in "abqr"]
+        assert np.isnan(linalg.solve_continuous_are(*alone)).all()
+
 
 def test_derivatives_of_two_orders() -> None:
     with jax.enable_x64():
