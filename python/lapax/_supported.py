@@ -5,6 +5,7 @@ Of a newer JAX than these `install()` finds out what fits: see `_unknown`.
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 
@@ -21,6 +22,7 @@ def require_supported_jax(found: str) -> None:
         )
 
 
+@functools.cache
 def is_checked(version: str) -> bool:
     """Whether lapax was checked on this JAX, and is used on it without further ado."""
     return _key(OLDEST_JAX) <= _key(version) <= _key(NEWEST_JAX)

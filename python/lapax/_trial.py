@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -45,13 +45,15 @@ def outcome() -> dict[str, Any]:
             text=True,
             timeout=_SECONDS,
         )
-        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
         return _nothing(f"a trial took more than {_SECONDS} s")
-    except (OSError, TypeError, ValueError, IndexError) as error:
-        said = done.stderr.splitlines()[-1:] if isinstance(error, ValueError | IndexError) else []
-        how = f"ended with {done.returncode}" if said else f"could not be made ({error})"
-        return _nothing(f"a trial {': '.join([how, *said])}")
+    except (OSError, TypeError) as error:  # There may be no executable.
+        return _nothing(f"a trial could not be started: {error}")
+    try:
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        said = done.stderr.splitlines()[-1:]
+        return _nothing(": ".join([f"a trial ended with {done.returncode}", *said]))
     return found
 
 
@@ -153,7 +155,7 @@ def _qr(a: jax.Array, s: jax.Array, b: jax.Array) -> Any:
 
 
 def _pivoted_qr(a: jax.Array, s: jax.Array, b: jax.Array) -> Any:
-    q, r, p = jsl.qr(a, pivoting=True)
+    q, r, p = cast(Any, jsl.qr(a, pivoting=True))
     return q @ r, jnp.abs(r), p
 
 

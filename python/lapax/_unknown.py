@@ -45,7 +45,10 @@ def left(argument: Mode | None) -> Left:
     Raises ValueError for a mode that there is not.
     """
     left_to_jax = found(argument)
-    _say(lines(left_to_jax))
+    said = Left(dict(left_to_jax.parts), left_to_jax.families)
+    if not _has_driver():
+        said.parts.pop(Part.CUDA, None)
+    _say(lines(said))
     return left_to_jax
 
 
@@ -80,9 +83,9 @@ def _found(mode: Mode, source: str) -> Left:
     tried = _tried()
     for part, why in tried.parts.items():
         parts.setdefault(part, []).extend(why)
-    if _library.cuda_kernels() and _has_driver():
-        why = f"its answers are not compared beforehand: {VARIABLE}=trust uses it"
-        parts.setdefault(Part.CUDA, []).append(why)
+    if _library.cuda_kernels():
+        reason = f"its answers are not compared beforehand: {VARIABLE}=trust uses it"
+        parts.setdefault(Part.CUDA, []).append(reason)
     return Left(parts, families | tried.families)
 
 

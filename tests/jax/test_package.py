@@ -39,18 +39,23 @@ print("backends:", sorted(xla_bridge._backends))
     assert any(line.startswith("lapack_dgetrf_ffi") for line in lines)
 
 
-@pytest.mark.parametrize("version", ["0.8.0", "0.8.3", "0.9.0", "0.10.2", "0.12.0", "0.12.0.1"])
-def test_supported_versions(version):
+@pytest.mark.parametrize(
+    ("version", "checked"),
+    [
+        *((it, True) for it in ("0.8.0", "0.8.3", "0.9.0", "0.10.2", "0.12.0", "0.12.0.1")),
+        *((it, False) for it in ("0.12.0.2", "0.12.1", "0.13.0.dev1", "1.0", "head")),
+    ],
+)
+def test_newer_versions_are_imported(version, checked):
     _supported.require_supported_jax(version)
+    assert _supported.is_checked(version) == checked
 
 
-@pytest.mark.parametrize("version", ["0.4.38", "0.7.2", "0.12.0.2", "0.12.1", "0.13.0.dev1", "1.0"])
-def test_other_versions_are_refused(version):
-    with pytest.raises(ImportError) as raised:
+@pytest.mark.parametrize("version", ["0.4.38", "0.7.2"])
+def test_older_versions_are_refused(version):
+    with pytest.raises(ImportError, match=f"supports jax 0.8.0 and later; found jax {version}. "):
         _supported.require_supported_jax(version)
-    assert str(raised.value).startswith(
-        f"lapax supports jax 0.8.0 to 0.12.0.1; found jax {version}. "
-    )
+    assert not _supported.is_checked(version)
 
 
 def test_versions_whose_stock_handlers_wait_for_their_batches():
@@ -64,18 +69,18 @@ def test_versions_whose_stock_handlers_wait_for_their_batches():
 def test_the_gate_is_passed_on_import():
     code = """
 import jax
-jax.__version__ = "0.13.0"
+jax.__version__ = "0.7.2"
 try:
     import lapax
 except ImportError as error:
     print(error)
 """
-    assert run_python(code).startswith("lapax supports jax 0.8.0 to 0.12.0.1; found jax 0.13.0.")
+    assert run_python(code).startswith("lapax supports jax 0.8.0 and later; found jax 0.7.2.")
 
 
 def test_pyproject_asks_for_the_supported_versions():
     text = (ROOT / "pyproject.toml").read_text()
-    assert f'"jax>={_supported.OLDEST_JAX},<={_supported.NEWEST_JAX}"' in text.replace(" ", "")
+    assert f'"jax>={_supported.OLDEST_JAX}", ' in text
 
 
 @pytest.mark.parametrize(
