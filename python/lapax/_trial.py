@@ -40,7 +40,9 @@ def outcome() -> dict[str, Any]:
     try:
         done = subprocess.run(
             [sys.executable, "-c", code],
-            env=os.environ | {"JAX_PLATFORMS": "cpu"},
+            # Whoever installs lapax by themselves there shall not: stock JAX is called first.
+            env=os.environ | {"JAX_PLATFORMS": "cpu", "LAPAX_UNKNOWN_JAX": "leave"},
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=_SECONDS,
