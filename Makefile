@@ -7,6 +7,7 @@ SHELL := /bin/bash
 VENV := .venv
 TESTS := .venv-test
 OLDEST := .venv-oldest
+NEXT_VENV := .venv-next
 PY := $(VENV)/bin/python
 TEST_PY := $(TESTS)/bin/python
 PIP := -m pip --disable-pip-version-check --quiet
@@ -27,7 +28,7 @@ AVX512 := $(shell grep -m 1 -o -w avx512f /proc/cpuinfo 2>/dev/null)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := cuda xla-ffi/fake lapax-cpu/testing $(if $(AVX512),avx512) $(if $(REFERENCE),lapack)
 
-.PHONY: help build demo test test-rust test-python test-borders test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint lint-workflows format abi docs publish-crates clean model miri fuzz memcheck test-versions test-plugins
+.PHONY: help build demo test test-rust test-python test-borders test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint lint-workflows format abi docs publish-crates clean model miri fuzz memcheck test-next test-versions test-plugins
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -84,8 +85,10 @@ out/wheel/.wheel: $(RUST) $(PACKAGE) $(TESTS)/.tools
 	    --no-default-features --features "$(FEATURES)"
 	touch $@
 
+# The newest JAX that lapax was checked on; a later one is test-next's.
+NEWEST = $$(sed -n 's/^NEWEST_JAX = "\(.*\)"/\1/p' python/lapax/_supported.py)
 $(TESTS)/.lapax: out/wheel/.wheel
-	$(TEST_PY) $(PIP) install "$$(ls out/wheel/lapax-*.whl)[test]"
+	$(TEST_PY) $(PIP) install "$$(ls out/wheel/lapax-*.whl)[test]" "jax==$(NEWEST)" "jaxlib==$(NEWEST)"
 	$(TEST_PY) $(PIP) install --force-reinstall --no-deps out/wheel/lapax-*.whl
 	touch $@
 
@@ -134,12 +137,21 @@ test-python: $(TESTS)/.lapax $(OLDEST)/.lapax out/hosts/.plugin ## the tests in 
 	    $(TEST_PY) -m pytest $(WORKERS) tests/jax
 	@$(SAY) "6 minutes" "the tests on the oldest JAX" $(OLDEST)/bin/python -m pytest $(WORKERS) tests/jax $(NEWEST_ALONE)
 
+# A JAX that lapax was not checked on, where there is one: `make test-next NEXT='--pre --extra-index-url …'` for nightlies.
+NEXT = --pre
+test-next: $(TESTS)/.lapax ## the tests in Python on the newest JAX there is, pre-releases included
+	test -x $(NEXT_VENV)/bin/python || $$(.ci/find_python) -m venv $(NEXT_VENV)
+	$(NEXT_VENV)/bin/python $(PIP) install --upgrade $(NEXT) jax jaxlib
+	$(NEXT_VENV)/bin/python $(PIP) install flatbuffers folx mpmath pytest pytest-xdist quax
+	$(NEXT_VENV)/bin/python $(PIP) install --force-reinstall --no-deps out/wheel/lapax-*.whl
+	@$(SAY) "7 minutes" "the tests on the next JAX" $(NEXT_VENV)/bin/python -m pytest $(WORKERS) tests/jax
+
 # Besides: the accuracy of every family on every backend, with all kinds, conditions, shapes and
 # batches, beside reference LAPACK's where it is installed.
 test-full: export LAPAX_SIMD = all
 test-full: export CARGO_PROFILE_DEV_DEBUG_ASSERTIONS = true
 test-full: export ON_OLDEST = all
-test-full: test test-borders test-emulator test-mutants test-deviceless accuracy-reference test-versions test-plugins
+test-full: test test-borders test-emulator test-mutants test-deviceless accuracy-reference test-next test-versions test-plugins
 
 # Every border between kernels for every scalar.
 test-borders: $(TESTS)/.lapax
@@ -301,4 +313,4 @@ publish-crates:
 	LAPAX_CUDA=off cargo publish --locked --workspace $(if $(DRY_RUN),--dry-run)
 
 clean: ## all that make made
-	rm -rf target dist out $(VENV) $(TESTS) $(OLDEST)
+	rm -rf target dist out $(VENV) $(TESTS) $(OLDEST) $(NEXT_VENV)

@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
 from jax.typing import ArrayLike
 
 from lapax import _jax_private, _library
@@ -216,10 +215,7 @@ def _infer(
 
 def in_front(axis: Any, args: Sequence[Any], dims: Sequence[Any]) -> list[Any]:
     """The operands of a vmapped call with the mapped axis first, repeated where they lack it."""
-    return [
-        batching.bdim_at_front(arg, dim, axis.size, axis.explicit_mesh_axis)
-        for arg, dim in zip(args, dims, strict=True)
-    ]
+    return [_jax_private.in_front(axis, arg, dim) for arg, dim in zip(args, dims, strict=True)]
 
 
 def _batched(axis: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
@@ -250,8 +246,7 @@ call_p = Primitive("lapax_call")
 call_p.multiple_results = True
 call_p.def_impl(_jax_private.eager(call_p))
 call_p.def_abstract_eval(_abstract)
-ad.primitive_jvps[call_p] = _no_derivative
-ad.primitive_transposes[call_p] = _no_derivative
-batching.fancy_primitive_batchers[call_p] = _batched
+_jax_private.without_derivative(call_p, _no_derivative)
+_jax_private.batch_by(call_p, _batched)
 for _platform in ("cpu", "cuda"):
-    mlir.register_lowering(call_p, functools.partial(_lower, _platform), platform=_platform)
+    _jax_private.lower_by(call_p, functools.partial(_lower, _platform), _platform)

@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
 
 from lapax import _jax_private, _library
 from lapax._call import in_front
@@ -270,11 +269,10 @@ callback_p = Primitive(TARGET)
 callback_p.multiple_results = True
 callback_p.def_impl(_jax_private.eager(callback_p))
 callback_p.def_abstract_eval(_abstract)
-ad.primitive_jvps[callback_p] = _no_derivative
-ad.primitive_transposes[callback_p] = _no_derivative
-batching.fancy_primitive_batchers[callback_p] = _batched
+_jax_private.without_derivative(callback_p, _no_derivative)
+_jax_private.batch_by(callback_p, _batched)
 for _platform in ("cpu", "cuda"):
-    mlir.register_lowering(callback_p, _lower, platform=_platform)
+    _jax_private.lower_by(callback_p, _lower, _platform)
 
 
 def register() -> None:

@@ -77,11 +77,11 @@ def _warn(reason: str) -> None:
     platforms = jax.config.jax_platforms
     if not platforms or {"cuda", "gpu"} & set(platforms.split(",")):
         warnings.warn(
-            f"lapax leaves CUDA to jaxlib: {reason}", RuntimeWarning, stacklevel=_stacklevel()
+            f"lapax leaves CUDA to jaxlib: {reason}", RuntimeWarning, stacklevel=stacklevel()
         )
 
 
-def _stacklevel() -> int:
+def stacklevel() -> int:
     """That of the caller of lapax, as warnings.warn counts."""
     frame, level = sys._getframe(1), 1
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("lapax."):

@@ -14,7 +14,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from lapax import _backend, _library, check
+from lapax import _backend, _library, _unknown, check
 from lapax._call import ffi_call
 from lapax._install import is_installed
 from lapax._lowering import numpy_dtype
@@ -96,7 +96,8 @@ def _facts(device: jax.Device | str, verbose: bool) -> Iterator[tuple[str, str]]
     yield "python", f"{platform.python_version()} on {platform.platform()}"
     for package in ("jax", "jaxlib", "numpy"):
         yield package, metadata.version(package)
-    yield "supported jax", f"{OLDEST_JAX} to {NEWEST_JAX}"
+    yield "checked jax", f"{OLDEST_JAX} to {NEWEST_JAX}"
+    yield from _left_to_jax()
     yield "cpu features", " ".join(_cpu_features()) or "unknown"
     found = [device] if isinstance(device, str) else map(str, jax.devices("cpu"))
     yield "devices", ", ".join(found)
@@ -106,6 +107,18 @@ def _facts(device: jax.Device | str, verbose: bool) -> Iterator[tuple[str, str]]
     yield "in force", _in_force()
     yield from _cuda(verbose)
     yield "installed", "yes" if is_installed() else "no (lapax.install() in a program does that)"
+
+
+def _left_to_jax() -> Iterator[tuple[str, str]]:
+    """On a JAX that lapax was not checked on: each part that install() leaves to it, and why."""
+    if _unknown.is_known():
+        return
+    try:
+        left = _unknown.lines(_unknown.found(None))
+    except ValueError as error:
+        left = [f"unknown: {error}"]
+    for line in left or ["nothing: all that was looked at fits, and answers are JAX's"]:
+        yield "left to jax", line
 
 
 def _cuda(verbose: bool) -> Iterator[tuple[str, str]]:

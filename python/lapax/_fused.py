@@ -24,7 +24,6 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 from jax.extend.core import Primitive
-from jax.interpreters import mlir
 
 from lapax import _cuda, _row_major, _rules, _unused
 from lapax import _jax_private as private
@@ -35,12 +34,25 @@ from lapax._reference import BOTH, FACTORS, REST
 from lapax._table import ops
 
 
-def rewrite_programs() -> list[Callable[[], None]]:
-    """Lets programs be lowered so; returns what undoes it."""
-    undo = [private.rewrite_bodies(_rewritten)]
+def rewrite_programs(failed: Callable[[Exception], None] | None) -> list[Callable[[], None]]:
+    """Lets programs be lowered so; returns what undoes it.
+
+    With `failed`, a program in which something is met that lapax does not know is lowered as it is,
+    after a call of it.
+    """
+    rewrite = _rewritten if failed is None else functools.partial(_rewritten_or_kept, failed)
+    undo = [private.rewrite_bodies(rewrite)]
     for fused in _FUSED:
         undo.append(private.replace_lowering(fused.primitive, _rules.PLATFORM, fused.rule, True))
     return undo
+
+
+def _rewritten_or_kept(failed: Callable[[Exception], None], module: Any, jaxpr: Any) -> Any:
+    try:
+        return _rewritten(module, jaxpr)
+    except Exception as error:  # What an unknown JAX raises where it has changed.
+        failed(error)
+        return jaxpr
 
 
 def _rewritten(module: Any, jaxpr: Any) -> Any:
@@ -53,7 +65,7 @@ def _rewritten(module: Any, jaxpr: Any) -> Any:
     if alone:
         program.visit({"lu_pivots_to_permutation": _permutation_of_pivots})
         program.visit(_RULES)
-    program.without_unused(_unused.RULES)
+    program.without_unused(_unused.RULES if private.knows_results() else {})
     return program.jaxpr(jaxpr)
 
 
@@ -96,7 +108,7 @@ class _Fused:
         if layout is None or self.whole is None:
             return _rules.fused(self.op, ctx, operands, params)
         whole = functools.partial(self.whole, layout, **params)
-        lowered: Sequence[Any] = mlir.lower_fun(whole, multiple_results=True)(ctx, *operands)
+        lowered: Sequence[Any] = private.lower_fun(whole)(ctx, *operands)
         return lowered
 
     def __call__(self, *arrays: jax.Array, **params: Any) -> list[jax.Array]:
@@ -351,6 +363,8 @@ def _layouts(lu: Any, permutation: Any, b: Any, n: int) -> list[_Columns]:
 
 def _is_lu_solve(eqn: Any, layout: _Columns, trans: int) -> bool:
     solve = private.lu_solve_function()
+    if solve is None:
+        return False
 
     def function(lu: Any, permutation: Any, b: Any) -> Any:
         return solve(lu, permutation, b, trans)
@@ -443,7 +457,10 @@ def _slogdet_call(eqn: Any) -> Any:
         return None
 
     def inner(like: Any) -> Any | None:
-        calls = private.opened(private.called_by_jit(like))[0].eqns
+        called = private.called_by_jit(like)
+        if called is None:
+            return None
+        calls = private.opened(called)[0].eqns
         return private.custom_jvp_body(calls[0]) if len(calls) == 1 else None
 
     return _whole(_slogdet_p, jnp.linalg.slogdet, inner, body, eqn)
@@ -497,7 +514,7 @@ def _whole(
             if sum(wanted) != len(eqn.outvars):
                 continue
             part = found if all(wanted) else private.results_alone(found, wanted)
-            if reference.same(part, body):
+            if part is not None and reference.same(part, body):
                 params = {} if all(wanted) else {"layout": wanted}
                 return eqn.replace(primitive=fused.primitive, params=params)
     return None

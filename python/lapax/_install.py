@@ -15,13 +15,14 @@ from typing import Any, Literal
 
 import jax
 from jax.extend.core import Primitive
-from jax.interpreters import batching
 
-from lapax import _cuda, _fused, _row_major, _rules, _unused
+from lapax import _cuda, _fused, _row_major, _rules, _unknown, _unused
 from lapax import _jax_private as private
 from lapax._after_import import after_import
+from lapax._hooks import Part
 from lapax._register import take_over
 from lapax._rules import PLATFORM
+from lapax._unknown import Left
 
 
 class _State:
@@ -37,7 +38,7 @@ class _State:
 _state = _State()
 
 
-def install(*, takeover: bool = False) -> None:
+def install(*, takeover: bool = False, unknown_jax: _unknown.Mode | None = None) -> None:
     """Lets jax.numpy.linalg, jax.scipy.linalg and jax.lax.linalg compute on lapax.
 
     On the CPU, and on NVIDIA's GPUs where this liblapax was built with CUDA kernels.
@@ -53,15 +54,23 @@ def install(*, takeover: bool = False) -> None:
         takeover: also serve jaxlib's own names, such as `lapack_dpotrf_ffi`, to the end of the
             process. Then calls by those names, and deserialised programs of any age, compute on
             lapax.
+        unknown_jax: what to do on a JAX newer than lapax was checked on; by default what
+            the environment variable LAPAX_UNKNOWN_JAX says, and without it "check". "check" looks
+            at each private part of JAX that lapax holds on to, and compares one tiny call of each
+            kind with JAX's own in a process of its own, which takes some seconds; "trust" does
+            without the calls; both leave to JAX what does not fit, and one RuntimeWarning says what
+            and why. "leave" leaves everything to JAX.
 
     Raises:
+        ValueError: another `unknown_jax`.
         RuntimeError: takeover where JAX already has a CPU backend; it must come before the first
             array, `jax.devices()` or compiled function. Nothing is installed then.
     """
     with _state.lock:
-        if takeover:
+        left = _unknown.left(unknown_jax)
+        if takeover and not left.parts.keys() & {Part.TAKEOVER, Part.RULES}:
             take_over()
-        _apply()
+        _apply(left)
         _state.explicit = True
 
 
@@ -86,7 +95,7 @@ def installed() -> Iterator[None]:
     """
     token = object()
     with _state.lock:
-        _apply()
+        _apply(_unknown.left(None))
         _state.contexts.add(token)
     try:
         yield
@@ -127,20 +136,44 @@ def is_installed() -> bool:
         return bool(_state.undo)
 
 
-def _apply() -> None:
-    if _state.undo:
+@contextlib.contextmanager
+def on_trial(left: Left) -> Iterator[None]:
+    """A block inside which lapax is installed but for this; nothing must be installed yet."""
+    with _state.lock:
+        _apply(left)
+        try:
+            yield
+        finally:
+            _revert()
+
+
+def _apply(left: Left) -> None:
+    if _state.undo or Part.RULES in left.parts:
         return
     try:
-        _replace_rules()
+        _replace_rules(left)
     except BaseException:
         _revert()
         raise
     jax.clear_caches()
 
 
-def _replace_rules() -> None:
-    _state.undo.append(private.spare_scipy())
-    primitives = private.linalg_primitives()
+def replaced() -> Iterator[str]:
+    """The names of the primitives that get rules on the CPU where nothing is left to JAX."""
+    for name, primitive in private.linalg_primitives().items():
+        entry = private.lowering_entry(primitive, PLATFORM)
+        if entry is not None or name in _row_major.NAMES or _rules.serves(name):
+            yield name
+
+
+def _replace_rules(left: Left) -> None:
+    if Part.SCIPY not in left.parts:
+        _state.undo.append(private.spare_scipy())
+    primitives = {
+        name: primitive
+        for name, primitive in private.linalg_primitives().items()
+        if name not in left.families
+    }
     for name, primitive in primitives.items():
         entry = private.lowering_entry(primitive, PLATFORM)
         if entry is None and name in _row_major.NAMES:
@@ -153,17 +186,31 @@ def _replace_rules() -> None:
             rule = functools.partial(_rules.own, name, private.common_rule(primitive))
             _replace(primitive, rule, True)
             _add_batching(name, primitive)
-    _state.undo.extend(_cuda.replace_rules(primitives.values()))
-    _state.undo.append(after_import(private.SPARSE, _replace_sparse_rules))
-    for primitive, by_name in private.programs_by_name().items():
-        rule = functools.partial(_rules.calling, by_name, private.common_rule(primitive))
-        _replace(primitive, rule, True, None)
+    on_cuda = Part.CUDA not in left.parts
+    if on_cuda:
+        _state.undo.extend(_cuda.replace_rules(primitives.values()))
+    if _unknown.SPARSE not in left.families:
+        then = functools.partial(_replace_sparse_rules, on_cuda)
+        _state.undo.append(after_import(private.SPARSE, then))
+    if Part.BY_NAME in left.parts:
+        private.initialize_lapack()
+    else:
+        for primitive, by_name in private.programs_by_name().items():
+            rule = functools.partial(_rules.calling, by_name, private.common_rule(primitive))
+            _replace(primitive, rule, True, None)
+    if Part.FUSED not in left.parts:
+        _fuse(left)
+
+
+def _fuse(left: Left) -> None:
     without_q = functools.partial(_rules.qr_r, private.common_rule(_unused.qr_r_p))
-    _replace(_unused.qr_r_p, without_q, True)
-    _state.undo.extend(_fused.rewrite_programs())
+    if "qr" not in left.families:
+        _replace(_unused.qr_r_p, without_q, True)
+    failed = None if _unknown.is_known() else _unknown.not_fused
+    _state.undo.extend(_fused.rewrite_programs(failed))
 
 
-def _replace_sparse_rules() -> None:
+def _replace_sparse_rules(on_cuda: bool) -> None:
     """Their package may be imported at any time, by any thread, long after install()."""
     with _state.lock:
         for primitive in private.sparse_primitives().values():
@@ -171,8 +218,10 @@ def _replace_sparse_rules() -> None:
             if entry is not None:
                 rule = functools.partial(_rules.renaming, entry.rule)
                 _replace(primitive, rule, entry.inline)
-        _state.undo.extend(_cuda.replace_rules(private.sparse_solvers()))
-        _state.undo.extend(_cuda.replace_formats(private.sparse_formats()))
+        if on_cuda:
+            _state.undo.extend(_cuda.replace_rules(private.sparse_solvers()))
+            _state.undo.extend(_cuda.replace_formats(private.sparse_formats()))
+        _unknown.say_of_sparse()
 
 
 def _wrapped(name: str, primitive: Primitive, stock: private.Rule) -> private.Rule:
@@ -208,10 +257,4 @@ def _add_batching(op: str, primitive: Primitive) -> None:
     if private.has_batching_rule(primitive):
         return
     rule = functools.partial(_rules.batched, op, primitive)
-    batching.fancy_primitive_batchers[primitive] = rule
-
-    def undo() -> None:
-        if batching.fancy_primitive_batchers.get(primitive) is rule:
-            del batching.fancy_primitive_batchers[primitive]
-
-    _state.undo.append(undo)
+    _state.undo.append(private.batch_by(primitive, rule))

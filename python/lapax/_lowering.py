@@ -10,9 +10,8 @@ from typing import Any
 import jax
 import ml_dtypes
 import numpy as np
-from jax.extend.mlir import ir
-from jax.interpreters import mlir
 
+from lapax import _jax_private
 from lapax._table import Target, Variant
 
 _DTYPES = {
@@ -120,9 +119,9 @@ def _partitioning(
     """
     if not all(is_static(aval.shape) for aval in (*avals_in, *avals_out)):
         return None
-    attributes = {
-        "mhlo.frontend_attributes": mlir.ir_attribute({"num_batch_dims": str(num_batch_dims)})
-    }
+    ir = _jax_private.ir()
+    number = ir.StringAttr.get(str(num_batch_dims))
+    attributes = {"mhlo.frontend_attributes": ir.DictAttr.get({"num_batch_dims": number})}
     if jax.config.jax_use_shardy_partitioner:
         shapes_in, shapes_out = ([aval.shape for aval in avals] for avals in (avals_in, avals_out))
         text = _sharding_rule(num_batch_dims, shapes_in, shapes_out)

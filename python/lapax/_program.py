@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jax.extend.core import Literal, Var
 
 from lapax import _jax_private as private
+from lapax._jax_private import Literal, Var
 from lapax._lowering import is_static
 
 _SHORT = 64

@@ -11,9 +11,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import Literal
 
 from lapax import _jax_private as private
+from lapax._jax_private import Literal
 
 BOTH, FACTORS, REST = "both", "factors", "rest"
 """What a level of vmap maps: all operands, only those of the matrix, or only the others."""

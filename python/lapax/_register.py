@@ -23,7 +23,8 @@ def register() -> None:
     """
     taken = jaxlib_cpu_targets()
     for target in targets("cpu"):
-        names = [target.jax_name] if target.name in taken else [target.jax_name, target.name]
+        mine = taken is not None and target.name not in taken
+        names = [target.jax_name, target.name] if mine else [target.jax_name]
         for name in names:
             jax.ffi.register_ffi_target(name, _capsule(target), platform="cpu")
             jax.ffi.register_ffi_target_as_batch_partitionable(name)
@@ -44,7 +45,8 @@ def take_over() -> None:
     """
     if _taken:
         return
-    shared = {t.name: _capsule(t) for t in targets("cpu") if t.name in jaxlib_cpu_targets()}
+    theirs = jaxlib_cpu_targets() or ()
+    shared = {t.name: _capsule(t) for t in targets("cpu") if t.name in theirs}
     if not _jax_private.replace_cpu_handlers(shared):
         raise RuntimeError(
             "lapax.install(takeover=True) comes too late: JAX already has a CPU backend, which "

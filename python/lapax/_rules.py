@@ -12,7 +12,6 @@ from typing import Any
 
 import jax
 from jax.extend.core import Primitive
-from jax.interpreters import mlir
 
 from lapax import _jax_private as private
 from lapax import _row_major
@@ -283,7 +282,7 @@ def _whole_then_part(
         return [jax.lax.slice_in_dim(x, start, stop, axis=x.ndim + axis) for x, axis in pairs]
 
     sub_ctx = ctx.replace(primitive=None, avals_in=list(avals))
-    sliced: Sequence[Any] = mlir.lower_fun(part, multiple_results=True)(sub_ctx, *results)
+    sliced: Sequence[Any] = private.lower_fun(part)(sub_ctx, *results)
     return sliced
 
 

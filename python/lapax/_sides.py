@@ -74,7 +74,7 @@ def stock(job: Job, case: check.Case) -> Side | None:
         # The primitive has no batching rule; a loop over the matrices is what users can write.
         update = functools.partial(jax.lax.map, lambda one: jax.lax.linalg.cholesky_update(*one))
         return _compiled(lambda r, w: [update((r, w))], case.args, [False])
-    if job.target.name not in jaxlib_cpu_targets():
+    if job.target.name not in (jaxlib_cpu_targets() or ()):
         return None
     if job.op == "csr_sparse_dense":
         return _one_by_one(job, case)

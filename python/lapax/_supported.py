@@ -1,20 +1,31 @@
-"""The JAX versions lapax is checked on, and the gate that `import lapax` passes through."""
+"""The JAX versions lapax is checked on, and the gate that `import lapax` passes through.
+
+Of a newer JAX than these `install()` finds out what fits: see `_unknown`.
+"""
 
 from __future__ import annotations
 
+import functools
 import re
+import sys
 
 OLDEST_JAX = "0.8.0"
 NEWEST_JAX = "0.12.0.1"
 
 
 def require_supported_jax(found: str) -> None:
-    """Raises ImportError unless OLDEST_JAX ≤ found ≤ NEWEST_JAX."""
-    if not _key(OLDEST_JAX) <= _key(found) <= _key(NEWEST_JAX):
+    """Raises ImportError where found < OLDEST_JAX."""
+    if _key(found) < _key(OLDEST_JAX):
         raise ImportError(
-            f"lapax supports jax {OLDEST_JAX} to {NEWEST_JAX}; found jax {found}. "
-            f"Install a supported one, for example: pip install 'jax=={NEWEST_JAX}'"
+            f"lapax supports jax {OLDEST_JAX} and later; found jax {found}. "
+            f"Install a later one, for example: pip install 'jax=={NEWEST_JAX}'"
         )
+
+
+@functools.cache
+def is_checked(version: str) -> bool:
+    """Whether lapax was checked on this JAX, and is used on it without further ado."""
+    return _key(OLDEST_JAX) <= _key(version) <= _key(NEWEST_JAX)
 
 
 def jaxlib_waits_for_its_batches(version: str) -> bool:
@@ -29,9 +40,12 @@ def jaxlib_waits_for_its_batches(version: str) -> bool:
 
 
 def _key(version: str) -> tuple[int, ...]:
-    """The release number, four places: "0.12.0.1" → (0, 12, 0, 1), "0.8.1.dev3" → (0, 8, 1, 0)."""
+    """The release number, four places: "0.12.0.1" → (0, 12, 0, 1), "0.8.1.dev3" → (0, 8, 1, 0).
+
+    What is no number is newer than all.
+    """
     release = re.match(r"\d+(\.\d+)*", version)
     if release is None:
-        raise ImportError(f"lapax cannot read the jax version {version!r}")
+        return (sys.maxsize,) * 4
     places = [int(place) for place in release.group().split(".")]
     return tuple((places + [0] * 4)[:4])

@@ -15,13 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-from jax.extend.core import Primitive, Var
-from jax.interpreters import mlir
+from jax.extend.core import Primitive
 
 from lapax import _jax_private as private
+from lapax._jax_private import Var
 from lapax._lowering import is_static
-
-_primitives = private.linalg_primitives()
 
 Used = Sequence[bool]
 """Of each result of an equation, whether it is read; at least one is not, and one is."""
@@ -89,20 +87,20 @@ def _part_of(name: str, part: str, places: Sequence[int]) -> Primitive:
     """Some results of one of JAX's primitives of a matrix, with its parameters, while lowering.
 
     Where lapax has no rule for it, it is lowered as that primitive."""
-    whole, primitive = _primitives[name], Primitive(part)
+    primitive = Primitive(part)
     primitive.multiple_results = True
 
     def some(results: Sequence[Any]) -> list[Any]:
         return [results[place] for place in places]
 
     def abstract(a: Any, **params: Any) -> list[Any]:
-        return some(private.result_avals(whole, [a], **params))
+        return some(private.result_avals(private.linalg_primitives()[name], [a], **params))
 
     def by_whole(a: jax.Array, **params: Any) -> list[jax.Array]:
-        return some(whole.bind(a, **params))
+        return some(private.linalg_primitives()[name].bind(a, **params))
 
     primitive.def_abstract_eval(abstract)
-    mlir.register_lowering(primitive, private.lower_unchanged(by_whole))
+    private.lower_by(primitive, private.lower_unchanged(by_whole))
     return primitive
 
 

@@ -40,18 +40,23 @@ print("backends:", sorted(xla_bridge._backends))
     assert any(line.startswith("lapack_dgetrf_ffi") for line in lines)
 
 
-@pytest.mark.parametrize("version", ["0.8.0", "0.8.3", "0.9.0", "0.10.2", "0.12.0", "0.12.0.1"])
-def test_supported_versions(version):
+@pytest.mark.parametrize(
+    ("version", "checked"),
+    [
+        *((it, True) for it in ("0.8.0", "0.8.3", "0.9.0", "0.10.2", "0.12.0", "0.12.0.1")),
+        *((it, False) for it in ("0.12.0.2", "0.12.1", "0.13.0.dev1", "1.0", "head")),
+    ],
+)
+def test_newer_versions_are_imported(version, checked):
     _supported.require_supported_jax(version)
+    assert _supported.is_checked(version) == checked
 
 
-@pytest.mark.parametrize("version", ["0.4.38", "0.7.2", "0.12.0.2", "0.12.1", "0.13.0.dev1", "1.0"])
-def test_other_versions_are_refused(version):
-    with pytest.raises(ImportError) as raised:
+@pytest.mark.parametrize("version", ["0.4.38", "0.7.2"])
+def test_older_versions_are_refused(version):
+    with pytest.raises(ImportError, match=f"supports jax 0.8.0 and later; found jax {version}. "):
         _supported.require_supported_jax(version)
-    assert str(raised.value).startswith(
-        f"lapax supports jax 0.8.0 to 0.12.0.1; found jax {version}. "
-    )
+    assert not _supported.is_checked(version)
 
 
 def test_versions_whose_stock_handlers_wait_for_their_batches():
@@ -65,18 +70,18 @@ def test_versions_whose_stock_handlers_wait_for_their_batches():
 def test_the_gate_is_passed_on_import():
     code = """
 import jax
-jax.__version__ = "0.13.0"
+jax.__version__ = "0.7.2"
 try:
     import lapax
 except ImportError as error:
     print(error)
 """
-    assert run_python(code).startswith("lapax supports jax 0.8.0 to 0.12.0.1; found jax 0.13.0.")
+    assert run_python(code).startswith("lapax supports jax 0.8.0 and later; found jax 0.7.2.")
 
 
 def test_pyproject_asks_for_the_supported_versions():
     text = (ROOT / "pyproject.toml").read_text()
-    assert f'"jax>={_supported.OLDEST_JAX},<={_supported.NEWEST_JAX}"' in text.replace(" ", "")
+    assert f'"jax>={_supported.OLDEST_JAX}", ' in text
 
 
 @pytest.mark.parametrize(
@@ -153,18 +158,20 @@ def test_the_checks_can_fail():
 
 
 def test_private_names_of_jax_are_in_one_file():
-    private = re.compile(r"jax\._src|jaxlib\.|\bmlir\._|\bbatching\._|\bad\._|\bcore\._|\bffi\._")
+    """As texts, too: hooks say where a thing is in one."""
+    private = re.compile(r"jax\._src|jaxlib\.\w|\bmlir\._|\bbatching\._|\bad\._|\bcore\._|\bffi\._")
     users = {
         file.name
         for file in SOURCE.rglob("*.py")
-        if any(private.search(line.partition("#")[0]) for line in _code(file))
+        if any(private.search(line.partition("#")[0]) for line in _code(file, texts=True))
     }
     assert users == {"_jax_private.py"}
 
 
-def _code(file):
-    """Lines outside docstrings and texts."""
-    return re.sub(r'"""(?s:.*?)"""|f?"[^"\n]*"', "", file.read_text()).splitlines()
+def _code(file, *, texts=False):
+    """Lines outside docstrings, and outside texts unless those are wanted."""
+    code = re.sub(r'"""(?s:.*?)"""', "", file.read_text())
+    return (code if texts else re.sub(r'f?"[^"\n]*"', "", code)).splitlines()
 
 
 def test_target_names_are_only_in_the_library():
