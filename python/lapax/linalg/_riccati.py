@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from lapax.linalg._arguments import (
     adjoint,
@@ -190,7 +191,7 @@ def _by_subspace(continuous: bool, balanced: bool, *coefficients: Array) -> Arra
     # eigenvalues on the border were rounded to either side.
     half = product(adjoint(upper), basis[..., m:, :])
     found &= one_norm(half - adjoint(half)) <= jnp.maximum(
-        1000 * jnp.finfo(half.dtype).eps, _ASYMMETRY * one_norm(half)
+        1000 * np.finfo(half.dtype).eps, _ASYMMETRY * one_norm(half)
     )
     x = adjoint(jnp.linalg.solve(adjoint(upper), adjoint(basis[..., m:, :])))
     x = x * (scale[..., :m, None] * scale[..., None, :m])

@@ -118,7 +118,7 @@ def test_misuse_is_said() -> None:
         linalg.cossin(x[:2], 1, 1)
     with pytest.raises(ValueError, match="cossin: X: expected four blocks without p and q, got 2"):
         linalg.cossin((x, x))
-    with pytest.raises(ValueError, match="cossin: X: expected four blocks .*, got a number"):
+    with pytest.raises(ValueError, match=r"cossin: X: expected four blocks .*, got a number"):
         linalg.cossin(12j)
     with pytest.raises(ValueError, match=r"cossin: x12: expected shape \[..., 2, 2\]"):
         linalg.cossin((x[:2, :2], x[:1, :2], x[:2, :2], x[:2, :2]))
