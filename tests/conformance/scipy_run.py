@@ -167,7 +167,8 @@ def page(tables: list[tuple[str, dict[str, dict[str, str]]]]) -> str:
         "LinAlgError, and for its ValueError where the arguments are not finite.",
         "",
         "The third column leaves out failures that no function of JAX's arrays avoids: of "
-        "overwritten arguments, of arrays that JAX does not have, and of memory order.",
+        "overwritten arguments, of arrays that JAX does not have, and of memory order. A file that "
+        "is not run is neither passed nor failed, and the totals are of those that both sides ran.",
         "",
         "| file | lapax.linalg | | so far as JAX's arrays go | JAX's own |",
         "|---|---|---|---|---|",
