@@ -33,9 +33,9 @@ impl Blocks {
         [self.count, self.count.saturating_sub(1)].map(|count| [count, self.n, self.n])
     }
 
-    /// Those that have elements: a matrix of empty blocks has none, however many there are.
+    /// Those that have elements: there are none of order 0, however many, and none of any order.
     pub(crate) fn with_elements(self) -> Self {
-        Self { count: if self.n == 0 { 0 } else { self.count }, n: self.n }
+        if self.count == 0 || self.n == 0 { Self { count: 0, n: 0 } } else { self }
     }
 
     /// Block i of a diagonal.
