@@ -7,6 +7,7 @@ since a call that no longer fits may end its process, and since it needs a backe
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import warnings
 from typing import Literal, NamedTuple, cast, get_args
@@ -46,8 +47,8 @@ def left(argument: Mode | None) -> Left:
     """
     left_to_jax = found(argument)
     said = Left(dict(left_to_jax.parts), left_to_jax.families)
-    if not _has_driver():
-        said.parts.pop(Part.CUDA, None)
+    if Part.CUDA in said.parts and not _has_cuda():
+        del said.parts[Part.CUDA]
     _say(lines(said))
     return left_to_jax
 
@@ -103,9 +104,10 @@ def without_hooks() -> Left:
     return Left(parts, {family: "; ".join(why) for family in ("eigh", "svd") if why})
 
 
-def _has_driver() -> bool:
-    found = _library.cuda()
-    return found is not None and "version" in found["driver"]
+def _has_cuda() -> bool:
+    """Whether JAX has its plugin for CUDA. To ask the driver would start it."""
+    plugins = ("jax_cuda13_plugin", "jax_cuda12_plugin")
+    return any(importlib.util.find_spec(plugin) is not None for plugin in plugins)
 
 
 @functools.cache

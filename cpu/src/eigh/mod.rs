@@ -24,7 +24,6 @@ use crate::parallel::cost::nanoseconds;
 use crate::parallel::groups::for_each_group;
 use crate::simd::arch::Arch;
 use crate::simd::elementary;
-use crate::simd::kind::Kind;
 use crate::{Error, InOut, Scalar, Threads, Uplo, Vectors};
 use route::{Route, products, route};
 use single::{Scratch, decompose};
@@ -55,7 +54,7 @@ pub fn syevd<T: Scalar<Real: Scalar>>(
     info: &mut [i32],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let route = route(Kind::of::<T>(), Layout::Columns, job, batch, n);
+    let route = route(Layout::Columns, job, batch, n);
     let small = Small { uplo, n, order: Layout::Columns };
     if route == Route::Lanes && job == Vectors::None {
         return small.values(batch, v, w, info, threads);
@@ -64,7 +63,7 @@ pub fn syevd<T: Scalar<Real: Scalar>>(
     let (scratch, arch) = (|| Scratch::new(job, n), Arch::new());
     match route {
         Route::Lanes => small.decompose(batch, operands, threads),
-        Route::OrderOne | Route::Iterated | Route::Divided | Route::Band => {
+        Route::OrderOne | Route::Iterated | Route::Divided => {
             let time = nanoseconds::<T>(products(job, n));
             for_each(batch, operands, time, threads, scratch, |scratch, (v, w, info)| {
                 info[0] = decompose(uplo, (v, w), Layout::Columns, scratch, None, arch);
@@ -132,7 +131,7 @@ pub fn eigh<T: Scalar<Real: Scalar>>(
 ) -> Result<(), Error> {
     let (v, w) = row_major::eigh_operands(batch, n, v, w)?;
     let job = Vectors::Wanted;
-    let route = route(Kind::of::<T>(), Layout::Rows, job, batch, n);
+    let route = route(Layout::Rows, job, batch, n);
     if route == Route::Lanes {
         let (InOut { src, dst }, w, mut info) = (v.into_in_out(), w.into_data(), vec![0; batch]);
         let v = InOut { src, dst: &mut *dst };
@@ -162,7 +161,7 @@ pub fn eigh<T: Scalar<Real: Scalar>>(
                 }
             });
         }
-        Route::Lanes | Route::Iterated | Route::Divided | Route::Band => {
+        Route::Lanes | Route::Iterated | Route::Divided => {
             let time = nanoseconds::<T>(products(job, n));
             for_each(batch, operands, time, threads, scratch, |scratch, (v, w)| {
                 one(v, w, scratch, None);
@@ -189,7 +188,7 @@ pub fn eigvalsh<T: Scalar<Real: Scalar>>(
     w: &mut [T::Real],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    match route(Kind::of::<T>(), Layout::Rows, Vectors::None, batch, n) {
+    match route(Layout::Rows, Vectors::None, batch, n) {
         Route::OrderOne => {
             let operands = row_major::eigvalsh_operands(batch, n, a, w)?;
             for_each_part(batch, 1, operands, elementary::OF_ORDER_ONE, threads, |(a, w), _| {
@@ -207,7 +206,7 @@ pub fn eigvalsh<T: Scalar<Real: Scalar>>(
             results::mark_failed::<T, 0>(&info, w, []);
             Ok(())
         }
-        Route::Iterated | Route::Divided | Route::Band | Route::Parallel => {
+        Route::Iterated | Route::Divided | Route::Parallel => {
             row_major::eigvalsh(syevd, uplo, batch, n, a, w, threads)
         }
     }
@@ -235,8 +234,8 @@ pub fn eigh_subset<T: Scalar<Real: Scalar>>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let (job, arch) = (Vectors::Wanted, Arch::new());
-    let route = route(Kind::of::<T>(), Layout::Columns, job, batch, n);
-    if let Route::OrderOne | Route::Lanes | Route::Iterated | Route::Band = route {
+    let route = route(Layout::Columns, job, batch, n);
+    if let Route::OrderOne | Route::Lanes | Route::Iterated = route {
         return row_major::eigh_subset(syevd, uplo, batch, n, part, a, v, w, threads);
     }
     let operands = row_major::subset_operands(batch, n, &part, a, v, w)?;
@@ -256,7 +255,7 @@ pub fn eigh_subset<T: Scalar<Real: Scalar>>(
         (scratch, vec![T::ZERO; n * n], vec![T::Real::ZERO; n])
     };
     match route {
-        Route::OrderOne | Route::Lanes | Route::Iterated | Route::Divided | Route::Band => {
+        Route::OrderOne | Route::Lanes | Route::Iterated | Route::Divided => {
             let time = nanoseconds::<T>(products(job, n));
             for_each(batch, operands, time, threads, scratch, |scratch, (a, v, w)| {
                 one(scratch, a, v, w, None);

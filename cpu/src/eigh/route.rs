@@ -19,8 +19,6 @@ routes! {
         Iterated,
         /// By halves of its tridiagonal form, on one thread.
         Divided,
-        /// By a [band](crate::two_stage) to its tridiagonal form, and QL steps without roots, on one thread.
-        Band,
         /// By halves, by a band or by QL steps, as its order and what is wanted have it, on all threads.
         Parallel,
     }
@@ -44,15 +42,13 @@ pub(crate) const DIVIDED: usize = 33;
 const BAND_BYTES: usize = 4 << 20;
 
 /// How each n × n matrix of a batch is decomposed.
-pub(crate) fn route(kind: Kind, layout: Layout, job: Vectors, batch: usize, n: usize) -> Route {
+pub(crate) fn route(layout: Layout, job: Vectors, batch: usize, n: usize) -> Route {
     if n == 1 && layout == Layout::Rows {
         Route::OrderOne
     } else if in_lanes(job, batch, n) {
         Route::Lanes
     } else if n >= SHARED_ORDER {
         Route::Parallel
-    } else if by_band(kind, job, n) {
-        Route::Band
     } else if job == Vectors::Wanted && n >= DIVIDED {
         Route::Divided
     } else {
@@ -82,21 +78,21 @@ pub(crate) fn products(job: Vectors, n: usize) -> usize {
 
 /// The choices of this family, by name.
 pub(crate) const ROUTINES: &[Routine] = &[
-    routine!("eigh", Route, ["n"], |kind, batch, [n]| {
-        route(kind, Layout::Rows, Vectors::Wanted, batch, n)
+    routine!("eigh", Route, ["n"], |_, batch, [n]| {
+        route(Layout::Rows, Vectors::Wanted, batch, n)
     }),
-    routine!("eigvalsh", Route, ["n"], |kind, batch, [n]| {
-        route(kind, Layout::Rows, Vectors::None, batch, n)
+    routine!("eigvalsh", Route, ["n"], |_, batch, [n]| {
+        route(Layout::Rows, Vectors::None, batch, n)
     }),
     // Where nothing is divided all vectors are found, as those of columns are.
-    routine!("eigh_subset", Route, ["n"], |kind, batch, [n]| {
-        route(kind, Layout::Columns, Vectors::Wanted, batch, n)
+    routine!("eigh_subset", Route, ["n"], |_, batch, [n]| {
+        route(Layout::Columns, Vectors::Wanted, batch, n)
     }),
-    routine!("syevd", Route, ["n"], |kind, batch, [n]| {
-        route(kind, Layout::Columns, Vectors::Wanted, batch, n)
+    routine!("syevd", Route, ["n"], |_, batch, [n]| {
+        route(Layout::Columns, Vectors::Wanted, batch, n)
     }),
-    routine!("syevd_values", Route, ["n"], |kind, batch, [n]| {
-        route(kind, Layout::Columns, Vectors::None, batch, n)
+    routine!("syevd_values", Route, ["n"], |_, batch, [n]| {
+        route(Layout::Columns, Vectors::None, batch, n)
     }),
     routine!("sytrd", reduction::Route, ["n"], |kind, batch, [n]| {
         reduction::route(kind, batch, n)

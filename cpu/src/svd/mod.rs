@@ -113,7 +113,7 @@ fn decompose_all<T: Scalar<Real: Scalar>>(
     let operands = (a, s, u, vt, info);
     let scratch = || call.scratch();
     match route {
-        Route::Lanes | Route::Iterated | Route::Divided | Route::Band => {
+        Route::Lanes | Route::Iterated | Route::Divided => {
             let time = nanoseconds::<T>(products(job, m, n));
             for_each(batch, operands, time, threads, scratch, |scratch, (a, s, u, vt, info)| {
                 info[0] = call.decompose(a, s, u, vt, None, scratch);
@@ -223,7 +223,7 @@ pub fn svd_subset<T: Scalar<Real: Scalar>>(
 ) -> Result<(), Error> {
     let (job, k) = (SingularVectors::Thin, m.min(n));
     let route = route(Kind::of::<T>(), Method::Divide, job, batch, n, m);
-    if let Route::Lanes | Route::Iterated | Route::Band = route {
+    if let Route::Lanes | Route::Iterated = route {
         return row_major::svd_subset(
             gesdd_of_transposes,
             batch,
@@ -256,7 +256,7 @@ pub fn svd_subset<T: Scalar<Real: Scalar>>(
         row_major::take_singular_part((values, left, right), info, part.clone(), s, results);
     };
     match route {
-        Route::Lanes | Route::Iterated | Route::Divided | Route::Band => {
+        Route::Lanes | Route::Iterated | Route::Divided => {
             let time = nanoseconds::<T>(products(job, m, n));
             for_each(batch, operands, time, threads, scratch, |scratch, (a, s, u, vt)| {
                 one(scratch, a, [u, vt], s, None);

@@ -16,9 +16,6 @@ routes! {
         Iterated,
         /// By halves of its bidiagonal form, on one thread.
         Divided,
-        /// By a [band](crate::two_stage) to its bidiagonal form, and the steps of
-        /// [`dqds`](crate::lanes::svd::dqds), on one thread.
-        Band,
         /// By halves, by a band or by steps, as its order and what is wanted have it, on all threads.
         Parallel,
     }
@@ -72,8 +69,6 @@ pub(crate) fn route(
         Route::Lanes
     } else if k >= SHARED_ORDER {
         Route::Parallel
-    } else if by_band(job, k) {
-        Route::Band
     } else if divided(method, job, k) {
         Route::Divided
     } else {
