@@ -237,7 +237,8 @@ def test_a_trial_that_ends_early_leaves_everything(code, why, monkeypatch):
 
 def test_doctor_says_what_is_left(unknown):
     def left():
-        return [v for k, v in _doctor._facts(jax.devices("cpu")[0]) if k == "left to jax"]
+        facts = _doctor._facts(jax.devices("cpu")[0], verbose=False)
+        return [value for name, value in facts if name == "left to jax"]
 
     assert left()[0].startswith("nothing") or left()[0].startswith("CUDA")
     unknown.setattr(_trial, "outcome", lambda: NOTHING | {"families": {"qr": "differs"}})
