@@ -83,6 +83,13 @@ def shapes(routine: str) -> list[Shape]:
                 (lambda n: (n, n), lambda n: [n, n, n, n - n // 4]),
                 (lambda n: (n, 3), lambda n: [n, 3, n, n - n // 4]),
             ]
+        # The diagonals beside the main one are those of the checks' cases.
+        case ("lower", "upper", "n", "nrhs"):
+            return [(lambda n: (n, 1), lambda n: [2, 1, n, 1])]
+        case ("beside", "n", "nrhs"):
+            return [(lambda n: (n, 1), lambda n: [2, n, 1])]
+        case ("beside", "n"):
+            return [(lambda n: (n, n), lambda n: [2, n])]
     raise AssertionError(f"{routine} has sizes {known['sizes']}, which no shape here has")
 
 
@@ -111,6 +118,9 @@ def cases(routine: str) -> Iterator[tuple[str, int, tuple[int, int]]]:
                     if FULL or border not in visited:
                         visited.add(border)
                         yield from ((dtype, batch, case_sizes(n)) for n in (border - 1, border))
+            if not visited:
+                # Whatever the order, such a batch goes one way.
+                yield [*DTYPES][turn], batch, case_sizes(8)
 
 
 def _way(
