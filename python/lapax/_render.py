@@ -67,7 +67,7 @@ def linalg() -> str:
         families.setdefault(home if home.startswith("lapax.") else "", []).append(name)
     own = len(module.__all__) - len(families.get("", []))
     lines = ["<!-- python -m lapax linalg -->", "", "# lapax.linalg", ""]
-    lines += [inspect.getdoc(module) or "", "", f"{own} functions of its own, by family."]
+    lines += [inspect.getdoc(module) or "", "", f"{own} names of its own, by family."]
     for home, names in sorted(families.items(), key=lambda family: (not family[0], family[0])):
         if not home:
             listed = ", ".join(f"`{name}`" for name in names)

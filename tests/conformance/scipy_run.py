@@ -164,7 +164,8 @@ def page(tables: list[tuple[str, dict[str, dict[str, str]]]]) -> str:
         "with each public function answered by the one of that name in `lapax.linalg`, and by "
         f"JAX's own (jax {metadata.version('jax')}): passed of those that ran. Exceptions are "
         "compared by type, not by text; a result that is not finite stands for SciPy's "
-        "LinAlgError, and for its ValueError where the arguments are not finite.",
+        "LinAlgError, and for its ValueError where the arguments are not finite; an array that JAX "
+        "does not have is refused by an error that is both TypeError and ValueError.",
         "",
         "The second share leaves out failures that no function of JAX's arrays avoids: of "
         "overwritten arguments, of arrays that JAX does not have, and of memory order. A file that "
