@@ -159,18 +159,21 @@ impl<S: Simd, X: Lane<S>> Tridiagonal<'_, S, X> {
             let e_next = Vector::choose(split, zero, self.e(simd, i + 1));
             Vector::choose(on, r, e_next).store(self.e, i + 1);
             // Of length 1 to a rounding of each: what three roundings left of that would stay in the eigenvalues.
-            // Without, on matrices of f32, n = 128, largest error over ε·‖T‖ 18.9, and so 11.0.
+            // Without, on matrices of f32, n = 128, largest error over ε·‖T‖ 18.9, and so 11.0. The next row waits for
+            // products with the raw rotation, which are corrected when the excess is there: eigenvalues alone of f64,
+            // n = 8, 16, 32 and 64, take 0.90, 0.82, 0.94 and 0.90 of the time with the corrected one.
             let (sine, cosine) = (f * reciprocal, g * reciprocal);
-            let excess = (-one).add_mul(cosine, cosine).add_mul(sine, sine) * half;
-            s = Vector::choose(on, sine.sub_mul(excess, sine), s);
-            c = Vector::choose(on, cosine.sub_mul(excess, cosine), c);
+            let excess = (-one).add_mul(cosine, cosine).add_mul(sine, sine);
             let h = next - p;
-            let t = ((self.d(simd, i) - h) * s).add_mul(c + c, b);
-            let shifted = s * t;
+            let t = ((self.d(simd, i) - h) * sine).add_mul(cosine + cosine, b);
+            let (along, across) = (sine * t, cosine * t);
+            let shifted = along.sub_mul(excess, along);
+            s = Vector::choose(on, sine.sub_mul(excess, sine * half), s);
+            c = Vector::choose(on, cosine.sub_mul(excess, cosine * half), c);
             let d = Vector::choose(on, h + shifted, Vector::choose(split, h, next));
             d.store(self.d, i + 1);
             p = Vector::choose(on, shifted, p);
-            g = Vector::choose(on, (c * t) - b, g);
+            g = Vector::choose(on, (-b).add_mul(cosine, t).sub_mul(excess, across), g);
             Vector::choose(on, c, one).store(self.rotations, at_cosine);
             Vector::choose(on, s, zero).store(self.rotations, at_sine);
             going = going.and(split.not());
