@@ -71,16 +71,16 @@ pub fn posv<T: Scalar>(
 ) -> Result<(), Error> {
     let routines = Routines { cholesky: cholesky::cholesky, cho_solve };
     if nrhs == 0 {
-        return operands(batch, (n, nrhs), a, b, x).map(|_| ());
+        return operands(batch, (n, nrhs), a, Some(b), x).map(|_| ());
     }
     match route(Kind::of::<T>(), batch, n, nrhs) {
         Route::Unblocked => {
-            few::each(batch, operands(batch, (n, nrhs), a, b, x)?, |(a, b, x)| {
+            few::each(batch, operands(batch, (n, nrhs), a, Some(b), x)?, |(a, b, x)| {
                 few_solve(given, (n, nrhs), a, b, x, |_| ());
             });
         }
         Route::Lanes => {
-            let operands = operands(batch, (n, nrhs), a, b, x)?;
+            let operands = operands(batch, (n, nrhs), a, Some(b), x)?;
             let time = nanoseconds::<T>(products(n, nrhs));
             let kernel = lanes::definite::Solve { given, n, nrhs };
             for_each_group::<T, _>(batch, operands, time, threads, &kernel);
@@ -211,7 +211,7 @@ fn kept_operands<'a, T: Scalar>(
     x: &'a mut [T],
     kept: Kept<'a, T>,
 ) -> Result<KeptOperands<'a, T>, Error> {
-    let (a, b, x) = operands(batch, (n, nrhs), a, b, x)?;
+    let (a, b, x) = operands(batch, (n, nrhs), a, Some(b), x)?;
     let factor = ItemsMut::new("factor", batch, &[n, n], kept.factor)?;
     Ok((a, b, x, factor, ItemsMut::new("logdet", batch, &[], kept.logdet)?))
 }
@@ -272,7 +272,7 @@ pub(crate) fn by_factor<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let operands = operands(batch, (n, nrhs), a, b, x)?;
+    let operands = operands(batch, (n, nrhs), a, Some(b), x)?;
     if n == 0 || nrhs == 0 {
         return Ok(());
     }

@@ -199,12 +199,7 @@ pub fn lu_solve<T: Scalar>(
     if let System::Blocked | System::Parallel = route {
         return row_major::lu_solve(trsm, trans, batch, n, nrhs, lu, permutation, b, x, threads);
     }
-    let operands = (
-        Items::new("lu", batch, &[n, n], lu)?,
-        Items::new("permutation", batch, &[n], permutation)?,
-        Items::new("b", batch, &[n, nrhs], b)?,
-        ItemsMut::new("x", batch, &[n, nrhs], x)?,
-    );
+    let operands = row_major::solve_operands(batch, (n, nrhs), lu, permutation, b, x)?;
     let time = nanoseconds::<T>(n.saturating_mul(n).saturating_mul(nrhs));
     match route {
         System::Unblocked => few::each(batch, operands, |(lu, permutation, b, x)| {

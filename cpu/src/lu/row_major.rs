@@ -18,6 +18,25 @@ pub(crate) type Getrf<T> = fn(
     &dyn Threads,
 ) -> Result<(), Error>;
 
+type SolveOperands<'a, T> = (Items<'a, T>, Items<'a, i32>, Items<'a, T>, ItemsMut<'a, T>);
+
+/// Factors, permutation, B and X.
+pub(super) fn solve_operands<'a, T: Scalar>(
+    batch: usize,
+    (n, nrhs): (usize, usize),
+    lu: &'a [T],
+    permutation: &'a [i32],
+    b: &'a [T],
+    x: &'a mut [T],
+) -> Result<SolveOperands<'a, T>, Error> {
+    Ok((
+        Items::new("lu", batch, &[n, n], lu)?,
+        Items::new("permutation", batch, &[n], permutation)?,
+        Items::new("b", batch, &[n, nrhs], b)?,
+        ItemsMut::new("x", batch, &[n, nrhs], x)?,
+    ))
+}
+
 /// [`crate::lu::lu_solve`].
 #[allow(clippy::too_many_arguments, reason = "those of lu_solve, and the routine")]
 pub(crate) fn lu_solve<T: Scalar>(
@@ -32,14 +51,12 @@ pub(crate) fn lu_solve<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let rows = (Items::new("b", batch, &[n, nrhs], b)?, Items::new("lu", batch, &[n, n], lu)?);
-    let permutations = Items::new("permutation", batch, &[n], permutation)?;
+    let (_, permutations, b, to) = solve_operands(batch, (n, nrhs), lu, permutation, b, &mut *x)?;
     let work = nanoseconds::<T>(n.saturating_mul(nrhs));
     let forward = trans == Trans::None;
-    let operands = (rows.0, permutations, ItemsMut::new("x", batch, &[n, nrhs], &mut *x)?);
     for_each(
         batch,
-        operands,
+        (b, permutations, to),
         work,
         threads,
         || (),

@@ -14,7 +14,7 @@ pub(crate) mod route;
 pub(crate) mod row_major;
 mod tall;
 
-use lapax_core::{Items, ItemsInOut, ItemsMut, for_each, for_each_large};
+use lapax_core::{ItemsInOut, ItemsMut, for_each, for_each_large};
 use lapax_cpu_macros::per_scalar;
 
 use crate::blas::householder::{Reflector, reflector};
@@ -108,11 +108,7 @@ pub fn qr<T: Scalar>(
     if k == 0 {
         return row_major::qr((geqrf, orgqr), batch, (m, n, c), a, q, r, threads);
     }
-    let operands = (
-        Items::new("a", batch, &[m, n], a)?,
-        ItemsMut::new("q", batch, &[m, c], q)?,
-        ItemsMut::new("r", batch, &[c, n], r)?,
-    );
+    let operands = row_major::operands(batch, (m, n, c), a, q, r)?;
     let time = nanoseconds::<T>(products(m, n + c, k));
     let route = route(Kind::of::<T>(), batch, (m, n, c));
     let outcome = Outcome::default();

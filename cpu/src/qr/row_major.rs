@@ -16,6 +16,23 @@ pub(crate) type Geqrf<T> =
 pub(crate) type Orgqr<T> =
     fn(usize, usize, usize, usize, InOut<'_, T>, &[T], &dyn Threads) -> Result<(), Error>;
 
+type Operands<'a, T> = (Items<'a, T>, ItemsMut<'a, T>, ItemsMut<'a, T>);
+
+/// A, Q and R.
+pub(super) fn operands<'a, T: Scalar>(
+    batch: usize,
+    (m, n, c): (usize, usize, usize),
+    a: &'a [T],
+    q: &'a mut [T],
+    r: &'a mut [T],
+) -> Result<Operands<'a, T>, Error> {
+    Ok((
+        Items::new("a", batch, &[m, n], a)?,
+        ItemsMut::new("q", batch, &[m, c], q)?,
+        ItemsMut::new("r", batch, &[c, n], r)?,
+    ))
+}
+
 /// [`crate::qr::qr`].
 #[allow(clippy::too_many_arguments, reason = "those of qr, and the routines")]
 pub(crate) fn qr<T: Scalar>(
@@ -28,10 +45,9 @@ pub(crate) fn qr<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let k = m.min(n);
-    ItemsMut::new("q", batch, &[m, c], &mut *q)?;
-    ItemsMut::new("r", batch, &[c, n], &mut *r)?;
+    operands(batch, (m, n, c), a, &mut *q, &mut *r)?;
     if m == 0 || c == 0 {
-        return Items::new("a", batch, &[m, n], a).map(|_| ());
+        return Ok(());
     }
     let mut tau = vec![T::ZERO; batch * k];
     // The reflectors lie where Q will, if there are as many.

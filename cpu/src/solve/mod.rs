@@ -65,12 +65,12 @@ pub fn solve<T: Scalar>(
 ) -> Result<(), Error> {
     match route(Kind::of::<T>(), batch, n, nrhs) {
         Route::Unblocked => {
-            few::each(batch, operands(batch, (n, nrhs), a, b, x)?, |(a, b, x)| {
+            few::each(batch, operands(batch, (n, nrhs), a, Some(b), x)?, |(a, b, x)| {
                 unblocked::solve::solve((n, nrhs), a, Some(b), x);
             });
         }
         Route::Lanes => {
-            let operands = operands(batch, (n, nrhs), a, b, x)?;
+            let operands = operands(batch, (n, nrhs), a, Some(b), x)?;
             let time = nanoseconds::<T>(products(n, nrhs));
             let kernel = lanes::lu::solve::Solve { n, nrhs };
             for_each_group::<T, _>(batch, operands, time, threads, &kernel);
@@ -96,17 +96,16 @@ pub fn inv<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let operands = |x| {
-        let a = Items::new("a", batch, &[n, n], a)?;
-        Ok::<_, Error>((a, ItemsMut::new("x", batch, &[n, n], x)?))
-    };
     match route(Kind::of::<T>(), batch, n, n) {
-        Route::Unblocked => few::each(batch, operands(x)?, |(a, x)| {
-            unblocked::solve::solve((n, n), a, None, x);
-        }),
+        Route::Unblocked => {
+            few::each(batch, operands(batch, (n, n), a, None, x)?, |(a, _, x)| {
+                unblocked::solve::solve((n, n), a, None, x);
+            });
+        }
         Route::Lanes => {
+            let (a, _, x) = operands(batch, (n, n), a, None, x)?;
             let (kernel, time) = (lanes::lu::solve::Invert { n }, nanoseconds::<T>(products(n, n)));
-            for_each_group::<T, _>(batch, operands(x)?, time, threads, &kernel);
+            for_each_group::<T, _>(batch, (a, x), time, threads, &kernel);
         }
         Route::Grouped | Route::Factors | Route::Parallel => {
             return by_factors(Routines::own(), batch, (n, n), a, None, x, threads);
@@ -117,17 +116,20 @@ pub fn inv<T: Scalar>(
 
 type Operands<'a, T> = (Items<'a, T>, Items<'a, T>, ItemsMut<'a, T>);
 
-/// A, B and X by rows.
+/// A, B and X by rows; each B is empty where there is none.
 pub(crate) fn operands<'a, T: Scalar>(
     batch: usize,
     (n, nrhs): (usize, usize),
     a: &'a [T],
-    b: &'a [T],
+    b: Option<&'a [T]>,
     x: &'a mut [T],
 ) -> Result<Operands<'a, T>, Error> {
     Ok((
         Items::new("a", batch, &[n, n], a)?,
-        Items::new("b", batch, &[n, nrhs], b)?,
+        match b {
+            Some(b) => Items::new("b", batch, &[n, nrhs], b)?,
+            None => Items::new("b", batch, &[0], &[])?,
+        },
         ItemsMut::new("x", batch, &[n, nrhs], x)?,
     ))
 }
@@ -145,12 +147,7 @@ pub(crate) fn by_factors<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     index_fits_i32("n", n)?;
-    let given = match b {
-        Some(b) => Items::new("b", batch, &[n, nrhs], b)?,
-        None => Items::new("b", batch, &[0], &[])?,
-    };
-    let operands =
-        (Items::new("a", batch, &[n, n], a)?, given, ItemsMut::new("x", batch, &[n, nrhs], x)?);
+    let operands = operands(batch, (n, nrhs), a, b, x)?;
     if n == 0 || nrhs == 0 {
         return Ok(());
     }

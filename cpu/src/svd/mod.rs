@@ -183,15 +183,11 @@ pub fn svd<T: Scalar<Real: Scalar>>(
     if route(Kind::of::<T>(), Method::Divide, job, batch, n, m) != Route::Lanes {
         return row_major::svd(gesdd_of_transposes, job, batch, (m, n), a, s, u, vt, threads);
     }
-    Items::new("a", batch, &[m, n], a)?;
     let (u_cols, vt_rows) = job.sides(m, n);
+    let (_, values, left, right) =
+        row_major::operands(batch, (m, n), [k, u_cols, vt_rows], a, &mut *s, &mut *u, &mut *vt)?;
     let mut info: ShortRow<i32> = smallvec![0; batch];
-    let results = (
-        ItemsMut::new("s", batch, &[k], &mut *s)?,
-        ItemsMut::new("vt", batch, &[vt_rows, n], &mut *vt)?,
-        ItemsMut::new("u", batch, &[m, u_cols], &mut *u)?,
-        ItemsMut::new("info", batch, &[], &mut info)?,
-    );
+    let results = (values, right, left, ItemsMut::new("info", batch, &[], &mut info)?);
     let call = Call::of_transposes(job, (m, n));
     call.in_lanes(batch, a, (ItemsMut::new("left", batch, &[0], &mut [])?, results), threads)?;
     results::mark_failed(&info, s, [u, vt]);
@@ -236,7 +232,7 @@ pub fn svd_subset<T: Scalar<Real: Scalar>>(
             threads,
         );
     }
-    let operands = row_major::svd_operands(batch, (m, n), &part, a, s, u, vt)?;
+    let operands = row_major::part_operands(batch, (m, n), &part, a, s, u, vt)?;
     // By columns it is Aᵀ, whose factors of these names are by rows Vᴴ and U.
     let call = Call::of_transposes(job, (m, n));
     let scratch = || {

@@ -34,13 +34,8 @@ pub(crate) fn svd<T: Scalar>(
     vt: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    index_fits_i32("m", m)?;
-    index_fits_i32("n", n)?;
-    Items::new("a", batch, &[m, n], a)?;
     let (u_cols, vt_rows) = job.sides(m, n);
-    ItemsMut::new("s", batch, &[m.min(n)], &mut *s)?;
-    ItemsMut::new("u", batch, &[m, u_cols], &mut *u)?;
-    ItemsMut::new("vt", batch, &[vt_rows, n], &mut *vt)?;
+    operands(batch, (m, n), [m.min(n), u_cols, vt_rows], a, &mut *s, &mut *u, &mut *vt)?;
     if s.is_empty() && u.is_empty() && vt.is_empty() {
         return Ok(());
     }
@@ -66,7 +61,7 @@ pub(crate) fn svd_subset<T: Scalar>(
     vt: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let (a, s, u, vt) = svd_operands(batch, (m, n), &part, a, s, u, vt)?;
+    let (a, s, u, vt) = part_operands(batch, (m, n), &part, a, s, u, vt)?;
     let k = m.min(n);
     if k == 0 {
         return Ok(());
@@ -98,9 +93,31 @@ pub(crate) fn svd_subset<T: Scalar>(
     Ok(())
 }
 
-/// A, `s`, `u` and `vt`, which have as many elements as their sizes and those of the part say.
-#[allow(clippy::type_complexity, reason = "a tuple of operands")]
-pub(crate) fn svd_operands<'a, T: Scalar>(
+type Operands<'a, T> =
+    (Items<'a, T>, ItemsMut<'a, <T as lapax_core::Scalar>::Real>, ItemsMut<'a, T>, ItemsMut<'a, T>);
+
+/// A, `s`, `u` and `vt`, of which there are `values`, `u_cols` and `vt_rows` a matrix.
+pub(super) fn operands<'a, T: Scalar>(
+    batch: usize,
+    (m, n): (usize, usize),
+    [values, u_cols, vt_rows]: [usize; 3],
+    a: &'a [T],
+    s: &'a mut [T::Real],
+    u: &'a mut [T],
+    vt: &'a mut [T],
+) -> Result<Operands<'a, T>, Error> {
+    index_fits_i32("m", m)?;
+    index_fits_i32("n", n)?;
+    Ok((
+        Items::new("a", batch, &[m, n], a)?,
+        ItemsMut::new("s", batch, &[values], s)?,
+        ItemsMut::new("u", batch, &[m, u_cols], u)?,
+        ItemsMut::new("vt", batch, &[vt_rows, n], vt)?,
+    ))
+}
+
+/// The same of a part.
+pub(super) fn part_operands<'a, T: Scalar>(
     batch: usize,
     (m, n): (usize, usize),
     part: &Range<usize>,
@@ -108,16 +125,9 @@ pub(crate) fn svd_operands<'a, T: Scalar>(
     s: &'a mut [T::Real],
     u: &'a mut [T],
     vt: &'a mut [T],
-) -> Result<(Items<'a, T>, ItemsMut<'a, T::Real>, ItemsMut<'a, T>, ItemsMut<'a, T>), Error> {
-    index_fits_i32("m", m)?;
-    index_fits_i32("n", n)?;
+) -> Result<Operands<'a, T>, Error> {
     is_part(part, ("min(m, n)", m.min(n)))?;
-    Ok((
-        Items::new("a", batch, &[m, n], a)?,
-        ItemsMut::new("s", batch, &[part.len()], s)?,
-        ItemsMut::new("u", batch, &[m, part.len()], u)?,
-        ItemsMut::new("vt", batch, &[part.len(), n], vt)?,
-    ))
+    operands(batch, (m, n), [part.len(); 3], a, s, u, vt)
 }
 
 /// Part of the factors of a matrix, both by rows.
