@@ -1,7 +1,8 @@
 """`python -m lapax bench`: lapax timed beside stock JAX in one process.
 
 A `jax` row is a function that users call, compiled once with lapax installed and once without; a
-`loop` row is the same called over and over inside one program; a `target` row is a custom call of
+`loop` row is the same called over and over inside one program; a `linalg` row is a function of
+lapax.linalg beside the JAX code that people write today; a `target` row is a custom call of
 liblapax and jaxlib's of the same contract, or JAX's own program where jaxlib has none. Both sides
 take turns, and a row has times only if both answers passed their residual check. The floor is the
 larger one of copying operands and results once, and the flops at the rate of XLA's matrix product,
@@ -21,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapax import check
-from lapax._bench import charts, conditions, goals, lapack, machine, mkl, report, text
+from lapax._bench import charts, conditions, goals, lapack, machine, mkl, report, scipy_side, text
 from lapax._bench.measure import Other, Program, measured
 from lapax._bench.plan import Job, Prepared, memory, never_returns, plan, too_large
 from lapax._bench.rows import Row, Subject, UnavailableError, read_csv, write_csv
@@ -95,7 +96,8 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         choices=OTHERS,
         help=f"also MKL from PyPI, from n = {mkl.SMALLEST}: it is called in a loop over the batch; "
-        "or lapax on the LAPACK library that it was built with; both if given twice",
+        "or lapax on the LAPACK library that it was built with; or SciPy beside lapax.linalg; more "
+        "than one if given again",
     )
     for name, what in conditions.CONDITIONS.items():
         parser.add_argument(f"--{name}", action="store_true", help=f"also chosen rows {what}")
@@ -116,7 +118,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-OTHERS: dict[str, Callable[[], Other]] = {"mkl": mkl.load, "lapack": lapack.load}
+OTHERS: dict[str, Callable[[], Other]] = {
+    "mkl": mkl.load,
+    "lapack": lapack.load,
+    "scipy": scipy_side.load,
+}
 """What makes the programs of a column, by its name."""
 
 

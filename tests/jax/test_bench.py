@@ -14,19 +14,21 @@ import jax
 import numpy as np
 import pytest
 
-from lapax import _backend, bench
+from lapax import _backend, bench, check
 from lapax._backend import Backend
 from lapax._bench import (
     charts,
     conditions,
     goals,
     lapack,
+    linalg,
     machine,
     measure,
     mkl,
     plan,
     report,
     rows,
+    scipy_side,
     text,
 )
 from lapax._bench.functions import FUNCTIONS
@@ -47,6 +49,8 @@ ABOUT = machine.about()
 def test_every_function_and_every_target_is_planned():
     planned = [job.row for job in plan.plan()]
     assert {row.name for row in planned if row.kind == "jax"} == {f.name for f in FUNCTIONS}
+    of_linalg = {row.name for row in planned if row.kind == "linalg"}
+    assert of_linalg == {f.name for f in linalg.FUNCTIONS}
     assert {row.name for row in planned if row.kind == "target"} == {t.name for t in targets("cpu")}
     assert {row.n for row in planned if row.kind == "loop"} == set(plan.LOOPED)
     assert len(planned) == len({dataclasses.astuple(row)[:8] for row in planned})
@@ -492,6 +496,32 @@ def test_the_lapack_backend_is_a_column(monkeypatch):
     del names[1]
     with pytest.raises(rows.UnavailableError, match="without a LAPACK"):
         lapack.load()
+
+
+@pytest.mark.parametrize("name", ["ldl", "block_tridiagonal_solve", "logm"])
+def test_scipy_is_a_column_and_todays_code_the_other_side(name):
+    (function,) = (function for function in linalg.FUNCTIONS if function.name == name)
+    with jax.enable_x64(True):
+        job = plan.FunctionJob(function, "f64", Size(function.rows or 8, 8, (2,)))
+        row = measure.measured(job, 0.001, others={"scipy": scipy_side.load()})
+    assert not row.failed
+    assert row.ours > 0
+    assert (row.scipy > 0) == (function.scipy is not None)
+    assert (row.theirs > 0) == (function.today is not None)
+
+
+@pytest.mark.parametrize("function", linalg.FUNCTIONS, ids=lambda function: function.name)
+def test_answers_of_linalg_are_checked(function):
+    """A right answer is below the limit, one that is a hundredth off is not."""
+    if function.scipy is None:
+        return
+    dtype, size = np.dtype(np.float64), Size(function.rows or 8, 8, (2,))
+    args = function.inputs(np.random.default_rng(1), dtype, size)
+    found = function.scipy(*args)
+    results = [np.asarray(x) for x in (found if isinstance(found, (tuple, list)) else (found,))]
+    assert np.max(function.ratios(args, results)) < check.LIMIT
+    results[0] = results[0] * 1.01
+    assert np.max(function.ratios(args, results)) > check.LIMIT
 
 
 def test_a_wrong_answer_of_the_lapack_backend_has_no_time(monkeypatch):

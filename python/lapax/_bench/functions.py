@@ -48,6 +48,15 @@ class Function:
     dtypes: tuple[str, ...] = ("f32", "f64", "c64", "c128")
     points: tuple[tuple[int, int], ...] = ()
     """The only n and batch it is measured at; every one where empty."""
+    today: Callable[..., Any] | None = None
+    """The other side of a row of `lapax.linalg`; none where JAX has nothing of the kind."""
+    today_most: int = 2**62
+    """The largest n at which it is measured."""
+    scipy: Callable[..., Any] | None = None
+    """SciPy's, where it is a column."""
+    kind: str = "jax"
+    rows: int | None = None
+    """m of the operand, where it is not n."""
 
 
 # Inputs.

@@ -15,6 +15,7 @@ import numpy as np
 
 from lapax import _sides, check
 from lapax._bench import goals
+from lapax._bench import linalg as of_linalg
 from lapax._bench.functions import FUNCTIONS, Function
 from lapax._bench.rows import Row
 from lapax._checks import CHECKS
@@ -129,20 +130,32 @@ class FunctionJob:
         cost = 4 if self.dtype.startswith("c") else 1
         name, size = self.function.name, self.size
         return Row(
-            "jax", name, name, self.function.family, self.dtype, size.m, size.n, size.count,
-            flops=self.function.flops(size) * size.count * cost,
+            self.function.kind, name, name, self.function.family, self.dtype, size.m, size.n,
+            size.count, flops=self.function.flops(size) * size.count * cost,
         )  # fmt: skip
 
     def prepare(self) -> Prepared:
         """Compiles the function without lapax and with it."""
         dtype, rng = numpy_dtype(self.dtype), np.random.default_rng(0)
         args = self.function.inputs(rng, dtype, self.size)
-        theirs = _compiled(self.function, args)
+        theirs = self._theirs(args)
         with installed():
             ours = _compiled(self.function, args)
         return Prepared(
-            args, ours, theirs, lambda rets: self._ratio(args, rets), idle=not ours.calls_lapax()
+            args,
+            ours,
+            theirs,
+            lambda rets: self._ratio(args, rets),
+            idle=self.function.kind != "linalg" and not ours.calls_lapax(),
         )
+
+    def _theirs(self, args: tuple[Array, ...]) -> _Program | None:
+        function = self.function
+        if function.kind == "linalg":
+            if function.today is None or self.size.n > function.today_most:
+                return None
+            function = dataclasses.replace(function, call=function.today)
+        return _compiled(function, args)
 
     def _ratio(self, args: tuple[Array, ...], rets: list[Array]) -> float:
         with np.errstate(all="ignore"):
@@ -216,7 +229,7 @@ def plan(only: frozenset[str] = frozenset(), quick: bool = False) -> list[Job]:
     `only`: names of kinds, functions, targets, ops, families and dtypes; a row has to be named in
     each of these that a word is about. ValueError for a word that names nothing.
     """
-    jobs = [*_function_jobs(quick), *_target_jobs(quick)]
+    jobs = [*_function_jobs(quick), *_linalg_jobs(quick), *_target_jobs(quick)]
     filtered = select([job.row for job in jobs], only)
     chosen = [job for job, wanted in zip(jobs, filtered, strict=True) if wanted]
     return sorted(chosen, key=lambda job: job.row.flops > LARGE_FLOPS)
@@ -292,8 +305,17 @@ def _jobs_of(function: Function, dtype: str, quick: bool) -> list[FunctionJob]:
     return [*squares, *loops, *(rectangles if function.rectangular else [])]
 
 
+def _linalg_jobs(quick: bool) -> list[Job]:
+    return [
+        _square(function, dtype, n, batch)
+        for function in of_linalg.FUNCTIONS
+        for dtype in function.dtypes
+        for n, batch in (function.points[:1] if quick else function.points)
+    ]
+
+
 def _square(function: Function, dtype: str, n: int, batch: int) -> FunctionJob:
-    return FunctionJob(function, dtype, Size(n, n, (batch,)))
+    return FunctionJob(function, dtype, Size(function.rows or n, n, (batch,)))
 
 
 def _target_jobs(quick: bool) -> list[Job]:

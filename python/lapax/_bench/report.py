@@ -21,7 +21,7 @@ GOAL_COLUMNS = (
 )  # fmt: skip
 FAMILY_COLUMNS = (
     "kind", "name", "condition", "rows", "ratio", "smallest", "time / floor", "MKL / lapax",
-    "smallest", "LAPACK / lapax", "smallest",
+    "smallest", "LAPACK / lapax", "smallest", "SciPy / lapax", "smallest",
 )  # fmt: skip
 SLOWER_COLUMNS = (
     "kind", "name", "dtype", "m × n", "batch", "condition", "lapax", "stock", "MKL", "floor",
@@ -29,7 +29,7 @@ SLOWER_COLUMNS = (
 )  # fmt: skip
 ROW_COLUMNS = (
     "kind", "name", "dtype", "m", "n", "batch", "condition", "lapax", "stock", "ratio", "MKL",
-    "LAPACK", "spread", "floor", "by", "residual", "",
+    "LAPACK", "SciPy", "spread", "floor", "by", "residual", "",
 )  # fmt: skip
 
 NOISE, MKL_LEAST = 0.95, 0.8
@@ -110,7 +110,11 @@ def _families(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
         floors = [row.ours / row.floor for row in quiet if row.floor > 0]
         if quiet:
             floor = f"{statistics.median(floors):.1f}" if floors else "-"
-            others = ([row.to_mkl for row in quiet], [row.to_lapack for row in quiet])
+            others = (
+                [row.to_mkl for row in quiet],
+                [row.to_lapack for row in quiet],
+                [row.to_scipy for row in quiet],
+            )
             columns = itertools.chain.from_iterable(map(_mean_and_least, others))
             yield *key, str(len(quiet)), *_mean_and_least(ratios), floor, *columns
 
@@ -127,7 +131,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         return (*what, *[""] * (len(ROW_COLUMNS) - len(what) - 1), note)
     floor = text.duration(row.floor)
     times = (text.amount(row, row.ours), text.amount(row, row.theirs))
-    others = (text.duration(row.mkl), text.duration(row.lapack))
+    others = map(text.duration, (row.mkl, row.lapack, row.scipy))
     rest = (*others, _percent(row.spread), floor, row.ruled_by)
     return (*what, *times, f"{row.ratio:.2f}", *rest, f"{row.residual:.2g}", note)
 

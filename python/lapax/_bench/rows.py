@@ -31,7 +31,8 @@ class Row:
 
     kind: str
     """"jax": a function as users call it, after and before install(); "loop": one that a program
-    calls over and over; "target": a custom call."""
+    calls over and over; "linalg": one of lapax.linalg beside today's code; "target": a
+    custom call."""
     name: str
     """The function or the target."""
     op: str
@@ -50,6 +51,8 @@ class Row:
     """Seconds of MKL."""
     lapack: float = math.nan
     """Seconds of lapax on the LAPACK library that it was built with."""
+    scipy: float = math.nan
+    """Seconds of SciPy, called once for the batch."""
     spread: float = math.nan
     """Interquartile range over median, the larger one of the two sides."""
     copy: float = math.nan
@@ -84,6 +87,11 @@ class Row:
         return self.lapack / self.ours
 
     @property
+    def to_scipy(self) -> float:
+        """How many times faster lapax is than SciPy."""
+        return self.scipy / self.ours
+
+    @property
     def floor(self) -> float:
         """The larger one of the two lower bounds."""
         return max(self.copy, self.compute)
@@ -95,8 +103,8 @@ class Row:
 
     @property
     def quiet(self) -> bool:
-        """Whether the ratio is there and other work did not disturb it."""
-        return self.ratio > 0 and not self.spread > NOISY
+        """Whether a ratio is there and other work did not disturb it."""
+        return (self.ratio > 0 or self.to_scipy > 0) and not self.spread > NOISY
 
 
 def spread(times: Sequence[float]) -> float:

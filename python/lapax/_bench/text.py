@@ -43,6 +43,7 @@ def line(row: Row) -> str:
         f"{row.flops / row.ours / 1e9:>9.2f}{row.residual:>10.2g}"
         + ("" if math.isnan(row.mkl) else f"  MKL {duration(row.mkl)}")
         + ("" if math.isnan(row.lapack) else f"  LAPACK {duration(row.lapack)}")
+        + ("" if math.isnan(row.scipy) else f"  SciPy {duration(row.scipy)}")
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from jax.scipy.linalg import cholesky, det, solve_triangular
 
+from lapax.linalg import interpolative as interpolative
 from lapax.linalg._balance import matrix_balance
 from lapax.linalg._band_spectra import (
     eig_banded,
@@ -56,9 +57,11 @@ from lapax.linalg._indefinite import inv, ldl, solve
 from lapax.linalg._least_squares import lstsq, matrix_rank, pinv, pinvh
 from lapax.linalg._logm import fractional_matrix_power, logm
 from lapax.linalg._lqr import finite_horizon_lqr
+from lapax.linalg._norm_estimates import cho_rcond, lu_rcond, onenormest, triangular_rcond
 from lapax.linalg._pivoted_cholesky import PivotedCholesky, pivoted_cholesky
 from lapax.linalg._qr import qr, qr_multiply, rq, tria
 from lapax.linalg._qr_updates import qr_delete, qr_insert, qr_update
+from lapax.linalg._refinement import RefinedSolution, solve_refined
 from lapax.linalg._riccati import solve_continuous_are, solve_discrete_are
 from lapax.linalg._schur import hessenberg, schur
 from lapax.linalg._semidefinite import psd_inverse, psd_inverse_sqrt, psd_sqrt
@@ -93,6 +96,7 @@ from lapax.linalg._truncated import truncated_eigh, truncated_svd
 
 __all__ = [
     "PivotedCholesky",
+    "RefinedSolution",
     "SolveLogdet",
     "bandwidth",
     "block_diag",
@@ -105,6 +109,7 @@ __all__ = [
     "block_tridiagonal_solve",
     "cdf2rdf",
     "cho_factor",
+    "cho_rcond",
     "cho_solve",
     "cho_solve_banded",
     "cholesky",
@@ -158,12 +163,14 @@ __all__ = [
     "lstsq",
     "lu",
     "lu_factor",
+    "lu_rcond",
     "lu_solve",
     "matmul_toeplitz",
     "matrix_balance",
     "matrix_rank",
     "norm",
     "null_space",
+    "onenormest",
     "orth",
     "orthogonal_procrustes",
     "pascal",
@@ -194,6 +201,7 @@ __all__ = [
     "solve_discrete_lyapunov",
     "solve_logdet",
     "solve_lyapunov",
+    "solve_refined",
     "solve_sylvester",
     "solve_toeplitz",
     "solve_triangular",
@@ -207,6 +215,7 @@ __all__ = [
     "toeplitz",
     "tri_inverse",
     "tria",
+    "triangular_rcond",
     "truncated_eigh",
     "truncated_svd",
 ]

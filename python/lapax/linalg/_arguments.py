@@ -177,6 +177,13 @@ def right_hand_sides(
     return b, lambda x: x
 
 
+def random_key(rng: Any) -> Array:
+    """The key that a function was given, or the one that an integer makes."""
+    integer = jnp.ndim(rng) == 0 and jnp.issubdtype(jnp.asarray(rng).dtype, jnp.integer)
+    key: Array = jax.random.key(rng) if integer else rng
+    return key
+
+
 def outside_jit(function: str, argument: str, *arrays: Any) -> None:
     """Raises ValueError under jit, where a shape would depend on values that are not known yet."""
     if any(isinstance(array, jax.core.Tracer) for array in arrays):

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from lapax.linalg._arguments import Array, check_matrix, operation
+from lapax.linalg._arguments import Array, check_matrix, operation, random_key
 
 __all__ = ["clarkson_woodruff_transform"]
 
@@ -30,8 +30,7 @@ def clarkson_woodruff_transform(
     given = seed if rng is None else rng
     if given is None:
         raise ValueError("clarkson_woodruff_transform: rng: expected a key or an integer, got None")
-    is_integer = jnp.ndim(given) == 0 and jnp.issubdtype(jnp.asarray(given).dtype, jnp.integer)
-    key_of_rows, key_of_signs = jax.random.split(jax.random.key(given) if is_integer else given)
+    key_of_rows, key_of_signs = jax.random.split(random_key(given))
     m = input_matrix.shape[-2]
     rows = jax.random.randint(key_of_rows, (m,), 0, sketch_size)
     signs = jax.random.rademacher(key_of_signs, (m,), input_matrix.dtype)
