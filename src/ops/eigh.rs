@@ -119,6 +119,43 @@ super::ops! { eigh;
     };
     cuda = none;
 
+    /// Some eigenvalues of a symmetric tridiagonal matrix T that is given as such, and their eigenvectors.
+    ///
+    /// T has the diagonal `d`, and `e` beside it. The results are those of `eigh_subset`: T·v = w(j)·v for column j of
+    /// `v`, with the same phases, for the k eigenvalues from place `start` on, counted from 0, in ascending order. Nothing is
+    /// reduced: QL steps, or divide and conquer. Of a large T less is done the fewer vectors are wanted. `w` and `v` are
+    /// NaN where T holds NaN or inf, or did not converge.
+    tridiagonal_eigh: TridiagonalEigh<T> over [f32, f64], Row {
+        dims { n, k, beside = max(n - 1, 0) }
+        args { d: T [n], e: T [beside] }
+        attrs { start: i32 }
+        rets { v: T [n, k], w: T [k] }
+        require {
+            start >= 0 && k <= n - i64::from(start)
+                => "start not to be negative, and start + k to be at most n",
+        }
+    }
+    cpu = any("lapax_tridiagonal_eigh"), |call, threads| {
+        let start = unsigned(call.start);
+        let part = start..start + call.k;
+        let (batch, n, d, e) = (call.batch, call.n, call.d, call.e);
+        eigh::tridiagonal_eigh(batch, n, part, d, e, call.v, call.w, threads)
+    };
+    cuda = none;
+
+    /// Eigenvalues of a symmetric tridiagonal matrix that is given as such, ascending: see `tridiagonal_eigh`.
+    ///
+    /// By QL steps without roots, in time proportional to n². NaN where the matrix holds NaN or inf, or did not converge.
+    tridiagonal_eigvalsh: TridiagonalEigvalsh<T> over [f32, f64], Row {
+        dims { n, beside = max(n - 1, 0) }
+        args { d: T [n], e: T [beside] }
+        rets { w: T [n] }
+    }
+    cpu = any("lapax_tridiagonal_eigvalsh"), |call, threads| {
+        eigh::tridiagonal_eigvalsh(call.batch, call.n, call.d, call.e, call.w, threads)
+    };
+    cuda = none;
+
     /// Reduction of a Hermitian matrix to real tridiagonal form, A = Q·T·Qᴴ (xSYTRD, xHETRD).
     ///
     /// `d` is T's diagonal and `e` what is beside it; both replace those elements of `reflectors`,

@@ -37,6 +37,7 @@ mod svd;
 mod sweep;
 mod triangular;
 mod tridiagonal;
+mod tridiagonal_eigh;
 mod tridiagonalize;
 
 /// Runs a generic test for each scalar type, as one test each.
@@ -66,6 +67,24 @@ macro_rules! for_each_scalar {
     )+};
 }
 use for_each_scalar;
+
+/// Runs a generic test for each real scalar type, as one test each.
+macro_rules! for_each_real {
+    ($($test:ident),+ $(,)?) => {$(
+        mod $test {
+            #[test]
+            fn f32() {
+                super::$test::<f32>();
+            }
+
+            #[test]
+            fn f64() {
+                super::$test::<f64>();
+            }
+        }
+    )+};
+}
+use for_each_real;
 
 /// Runs a generic test, whose argument is a backend, for each backend and scalar type.
 macro_rules! for_each_backend {

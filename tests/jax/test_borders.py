@@ -107,12 +107,13 @@ def borders(way: Callable[[int], str]) -> Iterator[int]:
 
 def cases(routine: str) -> Iterator[tuple[str, int, tuple[int, int]]]:
     """Scalar, batch, and m and n on both sides of each border."""
+    served = _scalars(routine)
     for number, (case_sizes, route_sizes) in enumerate(shapes(routine)):
         for batch in BATCHES:
             visited: set[int] = set()
             # Another scalar comes first each time, so that a border of all is not always one's.
-            turn = (number + batch) % len(DTYPES)
-            for dtype in [*DTYPES][turn:] + [*DTYPES][:turn]:
+            turn = (number + batch) % len(served)
+            for dtype in served[turn:] + served[:turn]:
                 way = functools.partial(_way, routine, dtype, batch, route_sizes)
                 for border in borders(way):
                     if FULL or border not in visited:
@@ -120,7 +121,19 @@ def cases(routine: str) -> Iterator[tuple[str, int, tuple[int, int]]]:
                         yield from ((dtype, batch, case_sizes(n)) for n in (border - 1, border))
             if not visited:
                 # Whatever the order, such a batch goes one way.
-                yield [*DTYPES][turn], batch, case_sizes(8)
+                yield served[turn], batch, case_sizes(8)
+
+
+def _op(routine: str) -> str:
+    return routine if routine in ops() else routine.rpartition("_")[0]
+
+
+def _scalars(routine: str) -> list[str]:
+    """The scalars of a routine, those of an op of its own for complex matrices included."""
+    op = _op(routine)
+    names = [name for name in (op, f"{op}_complex") if name in ops()]
+    kinds = {dtype for name in names for target in ops()[name] for dtype in target.dtypes}
+    return [name for name in DTYPES if name in kinds]
 
 
 def _way(
@@ -132,7 +145,7 @@ def _way(
 
 @pytest.mark.parametrize("routine", ROUTINES)
 def test_both_sides_of_borders(routine: str) -> None:
-    op = routine if routine in ops() else routine.rpartition("_")[0]
+    op = _op(routine)
     wanted = MODES.get(routine, {})
     of_op = [
         mode

@@ -11,12 +11,22 @@ use syn::{Error, FnArg, GenericParam, ItemFn, Lifetime, ReturnType, TypeReferenc
 ///
 /// Under the feature `generic` the function is left as it is, so that a crate that calls few of them
 /// compiles these alone: a test of one kernel is built in seconds.
+///
+/// `#[per_scalar(real)]` is for a function of real scalars alone.
 #[proc_macro_attribute]
 pub fn per_scalar(
-    _: proc_macro::TokenStream,
+    which: proc_macro::TokenStream,
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
-    function(item, expand)
+    let scalars = if which.is_empty() {
+        Ok(quote! { f32, f64, ::num_complex::Complex<f32>, ::num_complex::Complex<f64> })
+    } else {
+        syn::parse::<Ident>(which).and_then(|which| match which {
+            real if real == "real" => Ok(quote! { f32, f64 }),
+            other => Err(Error::new(other.span(), "per_scalar takes nothing, or `real`")),
+        })
+    };
+    function(item, |function| expand(function, &scalars?))
 }
 
 /// What an attribute makes of a function, or the error.
@@ -41,7 +51,7 @@ fn outcome(output: &ReturnType) -> TokenStream {
     }
 }
 
-fn expand(function: &ItemFn) -> Result<TokenStream, Error> {
+fn expand(function: &ItemFn, scalars: &TokenStream) -> Result<TokenStream, Error> {
     let ItemFn { attrs, vis, sig, block, .. } = function;
     let generics = &sig.generics;
     let parameter = match generics.params.iter().collect::<Vec<_>>()[..] {
@@ -77,12 +87,11 @@ fn expand(function: &ItemFn) -> Result<TokenStream, Error> {
                 Box::new(entry)
             }
 
-            static ENTRIES: ::std::sync::LazyLock<[Entry; 4]> = ::std::sync::LazyLock::new(|| [
-                entry::<f32>(),
-                entry::<f64>(),
-                entry::<::num_complex::Complex<f32>>(),
-                entry::<::num_complex::Complex<f64>>(),
-            ]);
+            macro_rules! entries {
+                ($($scalar:ty),*) => { vec![$(entry::<$scalar>()),*] };
+            }
+            static ENTRIES: ::std::sync::LazyLock<Vec<Entry>> =
+                ::std::sync::LazyLock::new(|| entries![#scalars]);
             let found = ENTRIES
                 .iter()
                 .find_map(|entry| entry.downcast_ref::<fn(#(#types),*) -> #outcome>());

@@ -9,6 +9,7 @@ pub(crate) mod route;
 pub(crate) mod row_major;
 pub(crate) mod single;
 pub(crate) mod sytrd;
+pub(crate) mod tridiagonal;
 
 use std::ops::Range;
 
@@ -29,6 +30,7 @@ use route::{Route, products, route};
 use single::{Scratch, decompose};
 
 pub use sytrd::sytrd;
+pub use tridiagonal::{tridiagonal_eigh, tridiagonal_eigvalsh};
 
 /// Eigenvalues of each n × n Hermitian matrix of a batch, and its eigenvectors if `job` says so.
 ///

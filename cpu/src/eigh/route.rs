@@ -76,6 +76,32 @@ pub(crate) fn products(job: Vectors, n: usize) -> usize {
     if job == Vectors::None { products } else { products.saturating_mul(4) }
 }
 
+/// How each tridiagonal matrix of a batch is decomposed: by the borders of full ones, where lanes pay more than there. One
+/// core of Zen 5, us a matrix in lanes and one by one, f64: with vectors n = 8 0.50 and 2.1, 20 3.5 and 11, 33 12 and 33, 48
+/// 27 and 57; without n = 8 0.39 and 1.2, 48 11 and 26, 128 82 and 159. f32: 0.25 and 1.5, 1.8 and 7.9, 5.7 and 24, 14 and
+/// 37; 0.16 and 1.0, 4.3 and 21, 31 and 128.
+pub(crate) fn tridiagonal(job: Vectors, batch: usize, n: usize) -> Route {
+    let lanes = if job == Vectors::None { LANES_VALUES } else { LANES_VECTORS };
+    if n == 1 {
+        Route::OrderOne
+    } else if groups::pay_filled(batch, n, lanes) {
+        Route::Lanes
+    } else if job == Vectors::None || n < DIVIDED {
+        Route::Iterated
+    } else if n >= SHARED_ORDER {
+        Route::Parallel
+    } else {
+        Route::Divided
+    }
+}
+
+/// The products of numbers that the decomposition of a tridiagonal matrix takes.
+pub(crate) fn tridiagonal_products(job: Vectors, n: usize) -> usize {
+    let square = n.saturating_mul(n);
+    // About two steps per eigenvalue, of which each row waits for the one before it.
+    if job == Vectors::None { square.saturating_mul(30) } else { square.saturating_mul(2 * n + 30) }
+}
+
 /// The choices of this family, by name.
 pub(crate) const ROUTINES: &[Routine] = &[
     routine!("eigh", Route, ["n"], |_, batch, [n]| {
@@ -93,6 +119,12 @@ pub(crate) const ROUTINES: &[Routine] = &[
     }),
     routine!("syevd_values", Route, ["n"], |_, batch, [n]| {
         route(Layout::Columns, Vectors::None, batch, n)
+    }),
+    routine!("tridiagonal_eigh", Route, ["n"], |_, batch, [n]| {
+        tridiagonal(Vectors::Wanted, batch, n)
+    }),
+    routine!("tridiagonal_eigvalsh", Route, ["n"], |_, batch, [n]| {
+        tridiagonal(Vectors::None, batch, n)
     }),
     routine!("sytrd", reduction::Route, ["n"], |kind, batch, [n]| {
         reduction::route(kind, batch, n)

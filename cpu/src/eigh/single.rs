@@ -68,7 +68,7 @@ pub(crate) enum Reduction<T> {
 /// What eigenvectors take besides.
 pub(crate) struct VectorScratch<T: Scalar<Real: Scalar>> {
     /// The eigenvectors of T.
-    z: Short<T::Real>,
+    pub(super) z: Short<T::Real>,
     /// A copy of T's diagonal, of what is beside it, and sums.
     t: Short<T::Real>,
     /// The matrix's eigenvectors, where they cannot take the place of T's.
@@ -82,15 +82,13 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
     pub(crate) fn new(job: Vectors, n: usize) -> Self {
         let zero = T::Real::ZERO;
         let vectors = || VectorScratch {
-            z: zeros(n * n),
-            t: zeros(3 * n),
             v: vec![T::ZERO; if T::IS_COMPLEX { n * n } else { 0 }],
             block: if n <= SMALL {
                 BlockScratch::new(0, 0, 0)
             } else {
                 BlockScratch::new(n, BLOCK, n)
             },
-            divide: (n >= DIVIDED).then(|| merge::Scratch::new(n, STEPS)),
+            ..VectorScratch::of_tridiagonal(n)
         };
         Self {
             part: 0..n,
@@ -105,6 +103,19 @@ impl<T: Scalar<Real: Scalar>> Scratch<T> {
             rotations: smallvec![Rotation { c: zero, s: zero }; n],
             steps: STEPS,
             vectors: (job == Vectors::Wanted).then(vectors),
+        }
+    }
+}
+
+impl<T: Scalar<Real: Scalar>> VectorScratch<T> {
+    /// For T alone.
+    pub(super) fn of_tridiagonal(n: usize) -> Self {
+        Self {
+            z: zeros(n * n),
+            t: zeros(3 * n),
+            v: Vec::new(),
+            block: BlockScratch::new(0, 0, 0),
+            divide: (n >= DIVIDED).then(|| merge::Scratch::new(n, STEPS)),
         }
     }
 }
@@ -156,8 +167,8 @@ pub(crate) fn decompose<T: Scalar<Real: Scalar>>(
     outcome.map_or_else(|count| i32::try_from(count).unwrap_or(i32::MAX), |()| 0)
 }
 
-/// The eigenvalues of T, block by block.
-fn eigenvalues<R: Real>(
+/// The eigenvalues of T, block by block; `squares` has two numbers for each.
+pub(super) fn eigenvalues<R: Real>(
     (d, e): (&mut [R], &mut [R]),
     squares: &mut [f64],
     (rotations, steps): (&mut [Rotation<R>], usize),
@@ -212,7 +223,7 @@ fn block_values<R: Real>(
 }
 
 /// T = Z·diag(d)·Zᵀ, block by block where it has several. Of Z the columns `part` are found.
-fn eigenvectors<T: Scalar<Real: Scalar>>(
+pub(super) fn eigenvectors<T: Scalar<Real: Scalar>>(
     (d, e): (&mut [T::Real], &mut [T::Real]),
     part: &Range<usize>,
     scratch: &mut VectorScratch<T>,

@@ -61,14 +61,16 @@ def _eigh_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Ar
 
 
 def _eigh_subset_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
-    (a,), (v, w) = args, rets
-    n, whole = a.shape[-1], _whole(args[0], attrs)
-    part = slice(int(attrs["start"]), int(attrs["start"]) + w.shape[-1])
-    v, w = wide(v), wide(w)
-    beside = (w - np.linalg.eigvalsh(whole)[..., part])[..., None, :]
-    residual = scaled(whole @ v - v * w[..., None, :], norm(whole), n, a)
-    orthogonality = scaled(adjoint(v) @ v - np.eye(w.shape[-1]), np.ones(w.shape[:-1]), n, a)
-    ratios = [scaled(beside, norm(whole), n, a), residual, orthogonality]
+    return _part_ratios(_whole(args[0], attrs), int(attrs["start"]), args[0], rets)
+
+
+def _part_ratios(whole: Array, start: int, like: Array, rets: list[Array]) -> Array:
+    v, w = map(wide, rets)
+    n, k = v.shape[-2:]
+    beside = (w - np.linalg.eigvalsh(whole)[..., start : start + k])[..., None, :]
+    residual = scaled(whole @ v - v * w[..., None, :], norm(whole), n, like)
+    orthogonality = scaled(adjoint(v) @ v - np.eye(k), np.ones(w.shape[:-1]), n, like)
+    ratios = [scaled(beside, norm(whole), n, like), residual, orthogonality]
     return np.asarray(np.max(np.stack(ratios), axis=0))
 
 
@@ -81,11 +83,13 @@ def _third(size: Size, _: Attrs) -> dict[str, int]:
 
 
 def _eigvalsh_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
-    (a,), (w,) = args, rets
-    n, whole = a.shape[-1], _whole(args[0], attrs)
+    return _value_ratios(_whole(args[0], attrs), args[0], rets[0])
+
+
+def _value_ratios(whole: Array, like: Array, w: Array) -> Array:
     sound = np.all(np.diff(w, axis=-1) >= 0, axis=-1)
     error = (wide(w) - np.linalg.eigvalsh(whole))[..., None, :]
-    return unless(sound, scaled(error, norm(whole), n, a))
+    return unless(sound, scaled(error, norm(whole), w.shape[-1], like))
 
 
 def _eigh_flops(size: Size, _: Attrs) -> float:
@@ -99,6 +103,32 @@ def _eigvalsh_flops(size: Size, _: Attrs) -> float:
 def _syevd_flops(size: Size, attrs: Attrs) -> float:
     flops = _eigvalsh_flops if code_is(attrs, "mode", "N") else _eigh_flops
     return flops(size, attrs)
+
+
+# tridiagonal_eigh, tridiagonal_eigvalsh: the same of T with d on its diagonal and e beside it.
+
+
+def _tridiagonal_inputs(
+    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, _: Attrs
+) -> tuple[Array, ...]:
+    d, e = (normal(rng, dtype, (*size.batch, k)) for k in (size.n, max(size.n - 1, 0)))
+    return d, e
+
+
+def _tridiagonal(args: tuple[Array, ...]) -> Array:
+    d, e = map(wide, args)
+    n = d.shape[-1]
+    beside = np.zeros((*e.shape[:-1], n, n))
+    beside[..., np.arange(1, n), np.arange(n - 1)] = e
+    return np.asarray(d[..., None] * np.eye(n) + beside + adjoint(beside))
+
+
+def _tridiagonal_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
+    return _part_ratios(_tridiagonal(args), int(attrs["start"]), args[0], rets)
+
+
+def _tridiagonal_value_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    return _value_ratios(_tridiagonal(args), args[0], rets[0])
 
 
 # symmetrize: S = (A + Aᴴ)/2.
@@ -147,6 +177,16 @@ CHECKS = {
         _inputs, _eigh_subset_ratios, lambda size, attrs: 5 * size.n**3, attrs=_start, dims=_third
     ),
     "eigvalsh": Check(_inputs, _eigvalsh_ratios, _eigvalsh_flops),
+    "tridiagonal_eigh": Check(
+        _tridiagonal_inputs,
+        _tridiagonal_ratios,
+        lambda size, attrs: 4 / 3 * size.n**3,
+        attrs=_start,
+        dims=_third,
+    ),
+    "tridiagonal_eigvalsh": Check(
+        _tridiagonal_inputs, _tridiagonal_value_ratios, lambda size, _: 10 * size.n**2
+    ),
     "symmetrize": Check(_symmetrize_inputs, _symmetrize_ratios, lambda size, _: size.n**2),
     "sytrd": Check(_inputs, _sytrd_ratios, lambda size, attrs: 4 / 3 * size.n**3),
 }

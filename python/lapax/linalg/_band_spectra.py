@@ -1,23 +1,30 @@
 """Eigenvalues and eigenvectors of banded and tridiagonal Hermitian matrices.
 
-By `eigh` of the whole matrix: n² numbers and a time proportional to n³, whatever the band.
+What is tridiagonal and real is decomposed as it is. Another band goes by `eigh` of the whole
+matrix: n² numbers and a time proportional to n³.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lapax._call import ffi_call
 from lapax.linalg._arguments import (
     Array,
     check_choice,
     check_matrix,
     operation,
     outside_jit,
+    same_batch,
 )
 from lapax.linalg._banded import both_triangles
+from lapax.linalg._degenerate import Degenerate, differences
+from lapax.linalg._subsets import Subset
 
 __all__ = ["eig_banded", "eigh_tridiagonal", "eigvals_banded", "eigvalsh_tridiagonal"]
 
@@ -34,6 +41,8 @@ def eig_banded(
     select_range: Range = None,
     max_ev: int = 0,
     check_finite: bool = True,
+    *,
+    size: int | None = None,
 ) -> Any:
     """Eigenvalues of a banded Hermitian matrix, ascending, and its eigenvectors.
 
@@ -42,22 +51,24 @@ def eig_banded(
         eigvals_only: whether to leave the eigenvectors out.
         select: "a" for all eigenvalues, "v" for those in (low, high], "i" for those with indices
             from first to last, both included: `select_range`, static.
-        max_ev: with "v", the eigenvalues that there is room for; the rest is NaN, and zero in the
-            eigenvectors. Without it there is room for those of the matrix with the most of them,
-            and the function works outside of jit alone.
+        size: with "v", as for `eigh`: the eigenvalues that there is room for. The rest is NaN, and
+            zero in the eigenvectors, and the number inside is one more result (int32 [...]).
+            Without it the function works outside of jit alone, and for a batch where all matrices
+            have equally many.
+        max_ev: SciPy's name for such room; the number inside is no result then. 0 is none.
 
     Returns:
-        w [..., m], or (w, v) with v [..., n, m].
+        w [..., m], or (w, v) with v [..., n, m]; with `size` the number inside as the last one.
 
     Raises:
-        ValueError: a wrong `select` or `select_range`.
+        ValueError: a wrong `select` or `select_range`; `size` without "v".
 
     The derivatives are those of `jax.numpy.linalg.eigh`: those of the vectors ask for distinct
-    eigenvalues. It is a composition: the whole matrix is reduced to tridiagonal form.
+    eigenvalues. A real matrix with u ≤ 1 is decomposed by `eigh_tridiagonal`; another one is a
+    composition: the whole matrix is reduced to tridiagonal form.
     """
-    check_matrix("eig_banded", a_band=a_band)
-    a = _dense(a_band, lower)
-    return _eigh("eig_banded", a, eigvals_only, select, select_range, max_ev)
+    chosen = _Chosen.of("eig_banded", a_band, select, select_range, size, max_ev)
+    return _eig_banded(a_band, lower, eigvals_only, chosen)
 
 
 @operation("a_band", jit=False)
@@ -68,12 +79,12 @@ def eigvals_banded(
     select: str = "a",
     select_range: Range = None,
     check_finite: bool = True,
-    max_ev: int = 0,
+    *,
+    size: int | None = None,
 ) -> Any:
     """The eigenvalues alone: see `eig_banded`."""
-    check_matrix("eigvals_banded", a_band=a_band)
-    a = _dense(a_band, lower)
-    return _eigh("eigvals_banded", a, True, select, select_range, max_ev)
+    chosen = _Chosen.of("eigvals_banded", a_band, select, select_range, size)
+    return _eig_banded(a_band, lower, True, chosen)
 
 
 @operation("d", "e", jit=False)
@@ -86,25 +97,34 @@ def eigh_tridiagonal(
     check_finite: bool = True,
     tol: float = 0.0,
     lapack_driver: str = "auto",
-    max_ev: int = 0,
+    *,
+    size: int | None = None,
 ) -> Any:
     """Eigenvalues of a real symmetric tridiagonal matrix, ascending, and its eigenvectors.
 
     Args:
         d: [..., n], the diagonal.
         e: [..., n − 1], what stands beside it.
-        eigvals_only, select, select_range, max_ev: as for `eig_banded`.
+        eigvals_only, select, select_range, size: as for `eig_banded`.
 
     Returns:
-        w [..., m], or (w, v) with v [..., n, m].
+        w [..., m], or (w, v) with v [..., n, m]; with `size` the number inside as the last one. The
+        sign of a vector is that of `jax.numpy.linalg.eigh` under lapax. NaN where T is not finite.
 
     Raises:
         ValueError: complex arrays, other lengths, a wrong `select` or `select_range`.
 
-    Derivatives and cost are those of `eig_banded`; `tol` is taken and ignored.
+    Nothing is reduced: eigenvalues by QL steps without roots (Pal, Walker and Kahan), in a time
+    proportional to n²; vectors by QL steps or divide and conquer (Cuppen 1981, LAPACK's xSTEDC),
+    with "i" those alone. `tol` and `lapack_driver` are taken and ignored.
+
+    The derivative is that of the eigenvalue problem: with dT the change of T and P = Vᵀ·dT·V,
+    dλⱼ = Pⱼⱼ and dV = V·(F∘P), Fᵢⱼ = 1/(λⱼ − λᵢ) and zero for i = j. That of the vectors asks for
+    distinct eigenvalues, and takes all of them.
     """
-    a = _tridiagonal("eigh_tridiagonal", d, e)
-    return _eigh("eigh_tridiagonal", a, eigvals_only, select, select_range, max_ev)
+    d, e = _tridiagonal("eigh_tridiagonal", d, e)
+    chosen = _Chosen.of("eigh_tridiagonal", d, select, select_range, size)
+    return _eigh_tridiagonal(d, e, eigvals_only, chosen)
 
 
 @operation("d", "e", jit=False)
@@ -116,15 +136,83 @@ def eigvalsh_tridiagonal(
     check_finite: bool = True,
     tol: float = 0.0,
     lapack_driver: str = "auto",
-    max_ev: int = 0,
+    *,
+    size: int | None = None,
 ) -> Any:
     """The eigenvalues alone: see `eigh_tridiagonal`."""
-    a = _tridiagonal("eigvalsh_tridiagonal", d, e)
-    return _eigh("eigvalsh_tridiagonal", a, True, select, select_range, max_ev)
+    d, e = _tridiagonal("eigvalsh_tridiagonal", d, e)
+    chosen = _Chosen.of("eigvalsh_tridiagonal", d, select, select_range, size)
+    return _eigh_tridiagonal(d, e, True, chosen)
 
 
-def _tridiagonal(function: str, d: Array, e: Array) -> Array:
-    """The whole matrix."""
+class _Chosen(NamedTuple):
+    """Which eigenvalues are wanted."""
+
+    function: str
+    subset: Subset
+    counted: bool
+    """Whether the number of those inside is a result."""
+
+    @classmethod
+    def of(
+        cls,
+        function: str,
+        a: Array,
+        select: str,
+        select_range: Range,
+        size: int | None,
+        max_ev: int = 0,
+    ) -> _Chosen:
+        """Raises ValueError for a wrong choice, and under jit for one of values without room."""
+        check_choice(function, "select", select, ("a", "v", "i"))
+        if a.ndim < 1:
+            raise ValueError(f"{function}: expected a matrix, got an array of no dimension")
+        if size is not None and select != "v":
+            raise ValueError(f'{function}: size: expected with select="v", got {size}')
+        if select == "a":
+            return cls(function, Subset(), False)
+        low, high = _range(function, select, select_range, a.shape[-1])
+        if select == "i":
+            return cls(function, Subset(by_index=(int(low), int(high))), False)
+        room = max_ev or None if size is None else size
+        if room is None:
+            outside_jit(function, "size", a)
+        return cls(function, Subset(by_value=(low, high), size=room), size is not None)
+
+    def take(self, w: Array, v: Array | None = None) -> Any:
+        """Those of w, and of v if it is given."""
+        subset = self.subset
+        if subset.by_value is not None and subset.size is None:
+            subset = subset.with_size_of(self.function, w, "select_range")
+        results = subset.take(w, v)
+        if subset.by_value is None or self.counted:
+            return results
+        return results[0] if v is None else results[:-1]
+
+
+def _eigh_tridiagonal(d: Array, e: Array, eigvals_only: bool, chosen: _Chosen) -> Any:
+    if eigvals_only:
+        return chosen.take(_values(d, e))
+    if chosen.subset.by_index is None:
+        return chosen.take(*_pairs(0, d.shape[-1], d, e))
+    first, last = chosen.subset.by_index
+    return _pairs(first, last + 1 - first, d, e)
+
+
+def _eig_banded(a_band: Array, lower: bool, eigvals_only: bool, chosen: _Chosen) -> Any:
+    check_matrix(chosen.function, a_band=a_band)
+    bands, n = a_band.shape[-2:]
+    if 1 <= bands <= 2 and n and not jnp.issubdtype(a_band.dtype, jnp.complexfloating):
+        d = a_band[..., 0 if lower else -1, :]
+        beside = a_band[..., 1, :-1] if lower else a_band[..., 0, 1:]
+        e = beside if bands == 2 else jnp.zeros_like(d[..., 1:])
+        return _eigh_tridiagonal(d, e, eigvals_only, chosen)
+    a = _dense(a_band, lower)
+    return chosen.take(jnp.linalg.eigvalsh(a)) if eigvals_only else chosen.take(*jnp.linalg.eigh(a))
+
+
+def _tridiagonal(function: str, d: Array, e: Array) -> list[Array]:
+    """Both with the same batch."""
     if jnp.issubdtype(d.dtype, jnp.complexfloating):
         raise ValueError(f"{function}: d, e: expected real arrays, got {d.dtype}")
     if d.ndim < 1 or e.ndim < 1 or e.shape[-1] != max(d.shape[-1] - 1, 0):
@@ -132,12 +220,46 @@ def _tridiagonal(function: str, d: Array, e: Array) -> Array:
             f"{function}: expected d [..., n] and e [..., n - 1], "
             f"got {list(d.shape)} and {list(e.shape)}"
         )
-    batch = jnp.broadcast_shapes(d.shape[:-1], e.shape[:-1])
-    n = d.shape[-1]
-    a = jnp.zeros((*batch, n, n), d.dtype)
-    i = jnp.arange(n)
-    a = a.at[..., i, i].set(d).at[..., i[1:], i[:-1]].set(e)
-    return a.at[..., i[:-1], i[1:]].set(e)
+    return same_batch(function, d=(d, 1), e=(e, 1))
+
+
+@jax.custom_jvp
+def _values(d: Array, e: Array) -> Array:
+    w: Array = ffi_call("tridiagonal_eigvalsh", d, e)
+    return w
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _pairs(start: int, count: int, d: Array, e: Array) -> tuple[Array, Array]:
+    v, w = ffi_call("tridiagonal_eigh", d, e, k=count, start=start)
+    return w, v
+
+
+@_values.defjvp
+def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    w, v = _pairs(0, primals[0].shape[-1], *primals)
+    return w, jnp.sum(v * _product(*tangents, v), -2)
+
+
+@_pairs.defjvp
+def _(
+    start: int, count: int, primals: tuple[Array, Array], tangents: tuple[Array, Array]
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    w, v = _pairs(0, primals[0].shape[-1], *primals)
+    part = slice(start, start + count)
+    some = v[..., part]
+    p = jnp.swapaxes(v, -1, -2) @ _product(*tangents, some)
+    dw = jnp.diagonal(p[..., part, :], axis1=-2, axis2=-1)
+    f = differences(w, Degenerate(None, None))[..., part]
+    return (w[..., part], some), (dw, v @ (f * p))
+
+
+def _product(d: Array, e: Array, x: Array) -> Array:
+    """T·X."""
+    beside = jnp.zeros_like(x[..., :1, :])
+    above = jnp.concatenate([e[..., None] * x[..., 1:, :], beside], -2)
+    below = jnp.concatenate([beside, e[..., None] * x[..., :-1, :]], -2)
+    return d[..., None] * x + above + below
 
 
 def _dense(ab: Array, lower: bool) -> Array:
@@ -149,30 +271,8 @@ def _dense(ab: Array, lower: bool) -> Array:
     return jnp.where(there, whole[..., jnp.clip(row, 0, 2 * beside), column], 0)
 
 
-def _eigh(
-    function: str, a: Array, eigvals_only: bool, select: str, select_range: Range, max_ev: int
-) -> Any:
-    """What is chosen of the eigenvalues and vectors of A."""
-    check_choice(function, "select", select, ("a", "v", "i"))
-    low, high = _range(function, select, select_range, a.shape[-1])
-    if select == "v" and not max_ev:
-        outside_jit(function, "max_ev", a)
-    if eigvals_only:
-        w, v = jnp.linalg.eigvalsh(a), None
-    else:
-        w, v = jnp.linalg.eigh(a)
-    if select == "i":
-        kept = slice(int(low), int(high) + 1)
-        w, v = w[..., kept], None if v is None else v[..., kept]
-    elif select == "v":
-        w, v = _between(w, v, low, high, max_ev)
-    return w if v is None else (w, v)
-
-
 def _range(function: str, select: str, select_range: Range, n: int) -> tuple[float, float]:
     """The bounds. Raises ValueError where they are none."""
-    if select == "a":
-        return 0, n - 1
     if np.shape(select_range) != (2,) or select_range is None:
         raise ValueError(f"{function}: select_range: expected two numbers, got {select_range!r}")
     low, high = select_range
@@ -183,22 +283,3 @@ def _range(function: str, select: str, select_range: Range, n: int) -> tuple[flo
             f"{function}: select_range: expected indices from 0 to {n - 1}, got {low} and {high}"
         )
     return low, high
-
-
-def _between(
-    w: Array, v: Array | None, low: float, high: float, size: int
-) -> tuple[Array, Array | None]:
-    """The eigenvalues in (low, high], and their vectors: so many, or as many as there are."""
-    inside, size = (w > low) & (w <= high), min(size, w.shape[-1])
-    if not size:
-        size = int(inside.sum(-1).max(initial=0))
-    index = jnp.sum(w <= low, -1, keepdims=True) + jnp.arange(size)
-    there = jnp.arange(size) < inside.sum(-1, keepdims=True)
-    # A matrix of NaN stays one.
-    failed = jnp.isnan(w).any(-1, keepdims=True)
-    index = jnp.where(there, index, 0)
-    chosen = jnp.where(there, jnp.take_along_axis(w, index, -1), jnp.nan)
-    if v is None:
-        return chosen, None
-    vectors = jnp.where(there[..., None, :], jnp.take_along_axis(v, index[..., None, :], -1), 0)
-    return chosen, jnp.where(failed[..., None], jnp.nan, vectors)

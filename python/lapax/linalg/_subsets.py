@@ -50,12 +50,12 @@ class Subset(NamedTuple):
             )
         return cls(by_value=(low, high), size=size)
 
-    def with_size_of(self, function: str, w: Array) -> Subset:
+    def with_size_of(self, function: str, w: Array, argument: str = "subset_by_value") -> Subset:
         """Room for those among these eigenvalues. Raises ValueError where matrices differ."""
         counts = np.unique(np.asarray(self._inside(w).sum(-1)))
         if counts.size > 1:
             raise ValueError(
-                f"{function}: subset_by_value: expected equally many in each matrix, "
+                f"{function}: {argument}: expected equally many in each matrix, "
                 f"got from {counts.min()} to {counts.max()}: pass size"
             )
         return self._replace(size=int(counts[0]) if counts.size else 0)

@@ -4,6 +4,7 @@
 mod ql;
 mod root_free_ql;
 pub(crate) mod sytrd;
+pub(crate) mod tridiagonal;
 
 use lapax_core::{InOut, Items, ItemsInOut, ItemsMut, Real, Scalar as _};
 use pulp::Simd;
@@ -16,6 +17,7 @@ use crate::matrix::layout::Layout;
 use crate::parallel::groups::Kernel;
 use crate::simd::lane::flags;
 use crate::simd::lane_real::LaneReal;
+use crate::simd::packed::Packed;
 use crate::simd::tile::Tile;
 use crate::simd::vector::{Lane, MAX_LANES, Mask, Reg, Vector};
 use crate::{Scalar, Uplo};
@@ -179,32 +181,45 @@ impl<F> Decompose<F> {
         let (d, rest) = real[..4 * n].split_at_mut(n);
         let (e, rotations) = rest.split_at_mut(n);
         tridiagonalize::<S, T::Lane<S>>(simd, a, d, e, tau);
-        let z = vectors.then(|| {
+        let mut z = vectors.then(|| {
             form::<S, T::Lane<S>>(simd, a, tau, z, n);
-            z
+            &mut z[..n * n * T::Lane::<S>::PARTS]
         });
-        let (d, failed) = if in_f64::<T::Real>(vectors) {
-            turn::<S, T::Real>(simd, d, e);
-            let wide = scratch.wide.registers::<S>();
-            let lost = root_free_ql::eigenvalues::<S, T::Real>(simd, d, e, wide);
-            let mut failed = flags(simd, failed);
-            failed.iter_mut().zip(lost).for_each(|(failed, lost)| *failed |= lost);
-            (d, failed)
-        } else {
-            let mut tridiagonal = Tridiagonal::<S, T::Lane<S>> { d, e, rotations, z };
-            let failed = failed.or(tridiagonal.diagonalize(simd));
-            let Tridiagonal { d, z, .. } = tridiagonal;
-            if let Some(z) = z {
-                phase::columns::<S, T::Lane<S>>(simd, &mut z[..n * n * T::Lane::<S>::PARTS], n);
-            }
-            (d, flags(simd, failed))
-        };
+        let (t, wide) = ((&mut *d, e, rotations), scratch.wide.registers::<S>());
+        let failed = spectrum::<S, T::Lane<S>>(simd, t, z.as_deref_mut(), wide, failed);
+        if let Some(z) = z {
+            phase::columns::<S, T::Lane<S>>(simd, z, n);
+        }
         for d in &mut *d {
             *d = (Vector::<S, T::Real>::from_reg(simd, *d) / powers).reg();
         }
         unpack(simd, &*d, count, Shape { m: n, n: 1, order: Layout::Columns }, w);
         failed
     }
+}
+
+/// The real registers of numbers X.
+type Reals<'a, S, X> = &'a mut [Reg<S, Vector<S, <X as Lane<S>>::Real>>];
+
+/// Replaces the diagonals d of tridiagonal matrices by their eigenvalues, in no order, and turns the columns of `z`, where
+/// there is one, into their vectors; returns which matrices failed, now or before. `wide` is for values alone.
+#[inline(always)]
+fn spectrum<S: Simd, X: Lane<S>>(
+    simd: S,
+    (d, e, rotations): (Reals<'_, S, X>, Reals<'_, S, X>, Reals<'_, S, X>),
+    z: Option<&mut [Reg<S, X>]>,
+    wide: &mut [<f64 as Packed>::Reg<S>],
+    failed: Mask<S, X::Real>,
+) -> [bool; MAX_LANES] {
+    if !in_f64::<X::Real>(z.is_some()) {
+        let lost = ql::diagonalize::<S, X>(simd, &mut Tridiagonal { d, e, rotations, z });
+        return flags(simd, failed.or(lost));
+    }
+    turn::<S, X::Real>(simd, d, e);
+    let lost = root_free_ql::eigenvalues::<S, X::Real>(simd, d, e, wide);
+    let mut failed = flags(simd, failed);
+    failed.iter_mut().zip(lost).for_each(|(failed, lost)| *failed |= lost);
+    failed
 }
 
 /// Scales the lower triangles to norms near 1 where they are far from it; returns the lanes that are

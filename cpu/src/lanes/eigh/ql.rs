@@ -6,6 +6,7 @@
 //! they are.
 
 use lapax_core::{Real, Scalar as _};
+use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use crate::simd::lane_real::LaneReal;
@@ -31,6 +32,18 @@ pub(crate) struct Tridiagonal<'a, S: Simd, X: Lane<S>> {
     pub(crate) z: Option<&'a mut [Reg<S, X>]>,
 }
 
+/// Diagonalises; returns the lanes that did not converge, or in which squares of what is small are lost. Their
+/// numbers are meaningless.
+///
+/// The matrices' norms are far from overflow and underflow.
+#[apart]
+pub(crate) fn diagonalize<S: Simd, X: Lane<S>>(
+    simd: S,
+    tridiagonal: &mut Tridiagonal<'_, S, X>,
+) -> Mask<S, X::Real> {
+    tridiagonal.diagonalize(simd)
+}
+
 impl<S: Simd, X: Lane<S>> Tridiagonal<'_, S, X> {
     #[inline(always)]
     fn splat(simd: S, x: X::Real) -> Vector<S, X::Real> {
@@ -47,12 +60,8 @@ impl<S: Simd, X: Lane<S>> Tridiagonal<'_, S, X> {
         Vector::from_reg(simd, self.e[i])
     }
 
-    /// Diagonalises; returns the lanes that did not converge, or in which squares of what is small are lost. Their
-    /// numbers are meaningless.
-    ///
-    /// The matrices' norms are far from overflow and underflow.
     #[inline(always)]
-    pub(crate) fn diagonalize(&mut self, simd: S) -> Mask<S, X::Real> {
+    fn diagonalize(&mut self, simd: S) -> Mask<S, X::Real> {
         let zero = Self::splat(simd, X::Real::ZERO);
         let mut failed = zero.less(zero);
         let turned = turn::<S, X::Real>(simd, self.d, self.e);

@@ -5,6 +5,7 @@
 //! which wait for a quotient but for no root, take no longer than one of f32 that waits for both.
 
 use lapax_core::Real as _;
+use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use crate::simd::lane::{flags, row};
@@ -22,7 +23,7 @@ const ROUNDING: f64 = 0.25;
 
 /// Replaces the diagonals `d` of matrices of order n by their eigenvalues, in no order; returns those that did not
 /// converge. `wide` is scratch, with two numbers for each of `d`'s.
-#[inline(always)]
+#[apart]
 pub(crate) fn eigenvalues<S: Simd, R: LaneReal>(
     simd: S,
     d: &mut [R::Reg<S>],
