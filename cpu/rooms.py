@@ -39,6 +39,7 @@ ROOMS = [
     "svd",
     "schur",
     "eig",
+    "functions",
     "sparse",
     "routes",
     "lapack",

@@ -4,7 +4,7 @@ pub use crate::parallel::routes::{Routine, Way};
 pub use crate::simd::kind::Kind;
 
 use crate::{
-    banded, block_tridiagonal, cholesky, definite, determinant, eig, eigh, hessenberg, lu, qr,
+    banded, block_tridiagonal, cholesky, definite, determinant, eig, eigh, functions, hessenberg, lu, qr,
     schur, solve, svd, triangular, tridiagonal,
 };
 
@@ -25,6 +25,7 @@ const FAMILIES: &[&[Routine]] = &[
     hessenberg::route::ROUTINES,
     schur::route::ROUTINES,
     eig::route::ROUTINES,
+    functions::route::ROUTINES,
 ];
 
 /// The routines that have a choice.

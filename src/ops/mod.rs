@@ -215,6 +215,7 @@ families![
     qr,
     eigh,
     svd,
+    functions,
     products,
     sparse,
     csr,

@@ -11,6 +11,7 @@ pub(crate) mod cholesky;
 pub(crate) mod cholesky_update;
 pub(crate) mod definite;
 pub(crate) mod eigh;
+pub(crate) mod exponential;
 pub(crate) mod lu;
 pub(crate) mod pack;
 mod pack_double;

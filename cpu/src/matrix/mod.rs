@@ -1,6 +1,7 @@
 //! A matrix in memory: how it lies, and how it is copied, turned and cut.
 
 pub(crate) mod blocks;
+pub(crate) mod exponential;
 pub(crate) mod hermitian;
 pub(crate) mod layout;
 pub(crate) mod panel;

@@ -6,6 +6,7 @@ pub(crate) mod chunks;
 #[allow(unreachable_pub, reason = "the public trait Scalar names them")]
 pub(crate) mod complex;
 pub(crate) mod elementary;
+pub(crate) mod exponential;
 pub(crate) mod kind;
 pub(crate) mod lane;
 #[allow(unreachable_pub, reason = "the public trait Scalar names them")]

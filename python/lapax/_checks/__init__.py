@@ -8,6 +8,7 @@ from lapax._checks import (
     cholesky,
     eig,
     eigh,
+    functions,
     hessenberg,
     ldl,
     lu,
@@ -34,6 +35,7 @@ CHECKS: dict[str, Check] = (
     | hessenberg.CHECKS
     | eigh.CHECKS
     | svd.CHECKS
+    | functions.CHECKS
     | sparse.CHECKS
 )
 """The check of each op, keyed by the op's name in the table of targets."""

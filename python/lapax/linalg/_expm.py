@@ -1,10 +1,11 @@
 """The matrix exponential by scaling and squaring.
 
-exp(A) = r(2⁻ˢA)^(2ˢ), r the diagonal Padé approximant of one degree for all matrices of a batch:
-13 in double precision, 7 in single precision, whose products a lower degree would only save for
-matrices of small norm. Each matrix has its own s, the smallest for which the backward error is
-below the unit roundoff by the norms of its powers (Al-Mohy and Higham, SIAM J. Matrix Anal. Appl.
-31, 2009, Algorithm 6.1 with bounds of ‖A⁸‖ and ‖A¹⁰‖ for the norms themselves).
+On the CPU a target computes it. What is written out here is for other platforms, and for what is
+derived from it: exp(A) = r(2⁻ˢA)^(2ˢ), r the diagonal Padé approximant of one degree for all
+matrices of a batch: 13 in double precision, 7 in single precision, whose products a lower degree
+would only save for matrices of small norm. Each matrix has its own s, the smallest for which the
+backward error is below the unit roundoff by the norms of its powers (Al-Mohy and Higham, SIAM J.
+Matrix Anal. Appl. 31, 2009, Algorithm 6.1 with bounds of ‖A⁸‖ and ‖A¹⁰‖ for the norms themselves).
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import batching, mlir
 
+from lapax._call import ffi_call
 from lapax.linalg._arguments import check_choice, check_square, operation, real_dtype, same_batch
 from lapax.linalg._frechet import frechet, primary_function
 from lapax.linalg._products import all_or_nan, diagonal, one_norm, product, with_diagonal
@@ -102,7 +106,31 @@ _APPROXIMANTS = {4: _Approximant(7, 3.925724783138660), 8: _Approximant(13, 4.25
 
 def exponential_value(a: Array) -> Array:
     """exp(A) without the rule of its derivative."""
+    value: Array = exponential_p.bind(a)
+    return value
+
+
+def _written_out(a: Array) -> Array:
     return _scaled_and_squared(a, exact_diagonals=True)
+
+
+def _target(a: Array) -> Any:
+    return ffi_call("expm", a)
+
+
+def _batched(operands: Any, axes: Any) -> tuple[Any, int]:
+    return exponential_p.bind(jnp.moveaxis(operands[0], axes[0], 0)), 0
+
+
+exponential_p = Primitive("matrix_exponential")
+"""Of [..., n, n] in one of the four scalars: a target where there is one."""
+exponential_p.def_impl(jax.jit(exponential_p.bind))
+exponential_p.def_abstract_eval(lambda a: a)
+batching.primitive_batchers[exponential_p] = _batched
+mlir.register_lowering(exponential_p, mlir.lower_fun(_written_out, multiple_results=False))
+mlir.register_lowering(
+    exponential_p, mlir.lower_fun(_target, multiple_results=False), platform="cpu"
+)
 
 
 def expm_derivative(a: Array, e: Array) -> Array:
