@@ -1,0 +1,23 @@
+"""Linear algebra of one matrix that is sharded over a mesh of devices."""
+
+from __future__ import annotations
+
+from lapax.mesh._counts import Counts, count
+from lapax.mesh._factors import LU, cholesky, lu, triangular_solve
+from lapax.mesh._products import matmul
+from lapax.mesh._systems import Slogdet, det, inv, slogdet, solve
+
+__all__ = [
+    "LU",
+    "Counts",
+    "Slogdet",
+    "cholesky",
+    "count",
+    "det",
+    "inv",
+    "lu",
+    "matmul",
+    "slogdet",
+    "solve",
+    "triangular_solve",
+]

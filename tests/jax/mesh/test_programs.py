@@ -1,0 +1,91 @@
+"""Compiled programs: what they send, what they hold, and how long they take to compile."""
+
+from __future__ import annotations
+
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding
+from sharded import P, mesh_of
+
+from lapax import mesh
+from lapax.mesh import count
+
+BOTH = P("x", "y")
+FACTORISATIONS = {
+    "cholesky": mesh.cholesky,
+    "lu": mesh.lu,
+}
+
+
+def compiled(function, shape, n, spec=BOTH):
+    a = jax.ShapeDtypeStruct((n, n), np.float32, sharding=NamedSharding(mesh_of(shape), spec))
+    return jax.jit(function).lower(a).compile()
+
+
+@pytest.mark.parametrize(
+    "spec", [P("x", "y"), P("y", "x"), P(("x", "y")), P(None, ("y", "x"))], ids=str
+)
+def test_one_exchange_each_way(spec):
+    """Redistribution is by all-to-all alone, and XLA adds none of its own."""
+    n, sharding = 1024, NamedSharding(mesh_of((4, 2)), spec)
+    program = compiled(lambda a: mesh.cholesky(a, sharding=sharding), (4, 2), n, spec)
+    counts = count(program)
+    assert counts.messages["all-to-all"] == 2
+    assert "all-gather" not in counts.messages
+    assert "collective-permute" not in counts.messages
+    assert counts.words["all-to-all"] == 2 * 7 / 8 * n * n / 8
+
+
+@pytest.mark.parametrize("name", FACTORISATIONS)
+@pytest.mark.parametrize("shape", [(2, 2), (4, 2)], ids=str)
+def test_share_and_words(shape, name):
+    """No array above a device's share and some block columns, and few words above the bound.
+
+    The bound's order holds for any algorithm that has no more memory (Ballard, Demmel, Holtz and
+    Schwartz 2011).
+    """
+    n, block, devices = 2048, 32, shape[0] * shape[1]
+    program = compiled(lambda a: FACTORISATIONS[name](a, block=block), shape, n)
+    counts = count(program)
+    assert counts.largest <= n * n / devices + 2 * n * block
+    assert counts.total <= 4 * n * n / np.sqrt(devices)
+
+
+def test_compile_time_does_not_grow_with_n():
+    def seconds(n):
+        jax.clear_caches()
+        start = time.process_time()
+        compiled(mesh.cholesky, (2, 2), n)
+        return time.process_time() - start
+
+    seconds(1000)
+    small, large = (min(seconds(n) for _ in range(2)) for n in (1000, 100_000))
+    assert large < 1.5 * small
+
+
+def test_counts_of_a_known_program():
+    """Two of each in a loop of five, by hand."""
+    devices = mesh_of((4, 2))
+
+    def local(x):
+        def body(_, x):
+            x = x + jax.lax.psum(x @ x, "x")
+            return jax.lax.all_gather(x, "y").sum(0) + jax.lax.all_to_all(
+                x, ("x", "y"), 0, 0, tiled=True
+            )
+
+        return jax.lax.fori_loop(0, 5, body, x)
+
+    function = jax.shard_map(
+        local, mesh=devices, in_specs=P(("x", "y")), out_specs=P(("x", "y")), check_vma=False
+    )
+    counts = count(jax.jit(function).lower(jax.ShapeDtypeStruct((64, 8), jnp.float32)).compile())
+    assert counts.words["all-reduce"] == 5 * 64 * 2 * 3 / 4
+    assert counts.words["all-gather"] == 5 * 128 / 2
+    assert counts.words["all-to-all"] == 5 * 64 * 7 / 8
+    assert counts.messages == {"all-reduce": 5, "all-gather": 5, "all-to-all": 5}
+    assert counts.flops == 5 * 2 * 8**3
