@@ -3,7 +3,8 @@
     python tests/conformance/scipy_run.py --results FOLDER [--only test_decomp]
 
 needs pytest, scipy and hypothesis beside lapax. Each run (a file, answered by one side) takes from
-seconds to ten minutes and leaves a JUnit file in FOLDER; one that is there is not made again.
+seconds to an hour, and writes down each test in a file of FOLDER as it ends: one that was stopped
+goes on with what is missing, and `--again PATTERN` runs some anew.
 Writes docs/scipy-conformance.md, with every failure in a class, unless --only or --side.
 """
 
@@ -11,11 +12,11 @@ from __future__ import annotations
 
 import argparse
 import collections
+import json
 import os
 import re
 import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
 from importlib import metadata
 from pathlib import Path
 
@@ -87,15 +88,18 @@ NOT_OF_JAX = {
 }
 """Classes of what no function of JAX's arrays can do."""
 
+PASSING = {"passed", "skipped", "not run"}
+
 UNCLASSED = "values, and what has no class"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--results", type=Path, required=True, help="folder of the JUnit files")
+    parser.add_argument("--results", type=Path, required=True, help="folder of what has run")
     parser.add_argument("--only", choices=FILES, action="append", help="run a file; no page")
     parser.add_argument("--side", choices=SIDES, help="run one side; no page")
     parser.add_argument("--page", action="store_true", help="write the page of what was run")
+    parser.add_argument("--again", metavar="PATTERN", help='run "test: outcome" that match anew')
     parser.add_argument("--workers", help="processes of pytest-xdist; none by default")
     options = parser.parse_args()
     options.results.mkdir(parents=True, exist_ok=True)
@@ -115,42 +119,55 @@ def main() -> int:
 
 
 def outcomes(options: argparse.Namespace, file: str, side: str) -> dict[str, str]:
-    """Test → "passed", "skipped", or the message of its failure; nothing where it is not run."""
-    junit = options.results / f"{side}-{file}.xml"
-    if options.page and not junit.exists():
-        return {}
-    if not junit.exists():
-        print(f"running {junit.name}", file=sys.stderr, flush=True)
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        command += ["-p", "scipy_plugin", "--junitxml", str(junit.resolve())]
-        command += ["-n", options.workers] if options.workers else []
-        command += ["--pyargs", f"scipy.linalg.tests.{file}"]
-        path = os.pathsep.join(filter(None, (str(HERE), os.getenv("PYTHONPATH"))))
-        environment = os.environ | {"SCIPY_ANSWERS": SIDES[side], "PYTHONPATH": path}
-        # What is compiled runs once, and nearly all of the time is compilation.
-        cache = str((options.results / "compiled").resolve())
-        environment |= {"JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-        environment |= {"JAX_COMPILATION_CACHE_DIR": cache, "SCIPY_AVAILABLE_MEM": "4G"}
-        environment |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-        ended = subprocess.run(command, cwd=options.results, env=environment, check=False)
-        if ended.returncode not in (0, 1, 5):  # Tests failed, or there are none.
-            raise SystemExit(f"pytest ended with status {ended.returncode}: {' '.join(command)}")
-    found = {}
-    for case in ElementTree.parse(junit).iter("testcase"):
-        group = str(case.get("classname")).rpartition(".")[2]
-        name = ".".join(filter(None, (group, case.get("name"))))
-        found[name] = "passed"
-        for child in case:
-            if child.tag == "skipped":
-                found[name] = "skipped"
-            elif child.tag in ("failure", "error"):
-                found[name] = str(child.get("message"))
+    """Test → "passed", "skipped", "not run", or the message of its failure."""
+    log = options.results / f"{side}-{file}.jsonl"
+    if options.again and log.exists():
+        forget(log, options.again)
+    if not options.page:
+        run(options, file, side, log)
+    return written_down(log)
+
+
+def written_down(log: Path) -> dict[str, str]:
+    """What the plugin wrote into a file."""
+    found: dict[str, str] = {}
+    for line in log.read_text("utf-8").splitlines() if log.exists() else []:
+        found |= json.loads(line)
     return found
+
+
+def forget(log: Path, pattern: str) -> None:
+    """Takes tests out of a file, so that they run again."""
+    kept = written_down(log)
+    for test, what in kept.items():
+        if re.search(pattern, f"{test}: {what}"):
+            kept[test] = "not run"
+    log.write_text(json.dumps(kept) + "\n", "utf-8")
+
+
+def run(options: argparse.Namespace, file: str, side: str, log: Path) -> None:
+    """Runs what is missing of a file."""
+    print(f"running {log.name}", file=sys.stderr, flush=True)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += ["-p", "scipy_plugin", "--tb=line"]
+    command += ["-n", options.workers] if options.workers else []
+    command += ["--pyargs", f"scipy.linalg.tests.{file}"]
+    path = os.pathsep.join(filter(None, (str(HERE), os.getenv("PYTHONPATH"))))
+    environment = os.environ | {"SCIPY_ANSWERS": SIDES[side], "PYTHONPATH": path}
+    environment |= {"SCIPY_OUTCOMES": str(log.resolve())}
+    # What is compiled runs once, and nearly all of the time is compilation.
+    cache = str((options.results / "compiled").resolve())
+    environment |= {"JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    environment |= {"JAX_COMPILATION_CACHE_DIR": cache, "SCIPY_AVAILABLE_MEM": "4G"}
+    environment |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    ended = subprocess.run(command, cwd=options.results, env=environment, check=False)
+    if ended.returncode not in (0, 1, 5):  # Tests failed, or there are none.
+        raise SystemExit(f"pytest ended with status {ended.returncode}: {' '.join(command)}")
 
 
 def count(of: dict[str, str]) -> tuple[int, int]:
     """How many passed, and how many ran."""
-    ran = [what for what in of.values() if what != "skipped"]
+    ran = [what for what in of.values() if what not in ("skipped", "not run")]
     return ran.count("passed"), len(ran)
 
 
@@ -189,7 +206,7 @@ def page(tables: list[tuple[str, dict[str, dict[str, str]]]]) -> str:
     )
     for file, of in tables:
         for test, what in of["lapax"].items():
-            if what not in ("passed", "skipped"):
+            if what not in PASSING:
                 classes[class_of(file, test, what)][file].append(test)
     for name in [*CLASSES, UNCLASSED]:
         files = classes.get(name, {})
@@ -213,7 +230,7 @@ def row(title: str, of: dict[str, dict[str, str]]) -> str:
     impossible = sum(
         class_of(*test.split(" ", 1), what) in NOT_OF_JAX
         for test, what in of["lapax"].items()
-        if what not in ("passed", "skipped")
+        if what not in PASSING
     )
     cells = [
         f"{passed} of {ran}" if ran else "not run",
