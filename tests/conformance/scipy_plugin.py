@@ -14,6 +14,7 @@ are not run.
 
 from __future__ import annotations
 
+import collections
 import functools
 import importlib
 import inspect
@@ -55,7 +56,6 @@ WITH_INTEGERS = {
     *("toeplitz", "circulant", "hankel", "convolution_matrix", "leslie", "fiedler"),
 }
 """Functions whose results SciPy keeps integer, or whose checks of integers are exact."""
-STRIDE = 31
 NEVER_RAISING = {"cho_solve", "cho_solve_banded", "lstsq"}
 """Functions that SciPy has return what is not finite."""
 NARROW = {"e": np.float32, "g": np.float64, "G": np.complex128}
@@ -120,10 +120,7 @@ def passed_on(
         return list(map(into, args)), {
             key: into(value) for key, value in kwargs.items() if key not in IDLE
         }
-    try:
-        takes = inspect.signature(ours).parameters
-    except ValueError:
-        takes = {}
+    takes = parameters_of(ours)
     first: list[Any] = []
     named = {}
     for key, value in signature.bind(*args, **kwargs).arguments.items():
@@ -139,13 +136,29 @@ def passed_on(
     return first, named
 
 
+def computed(ours: Callable[..., Any], first: Any, named: Mapping[str, Any]) -> Any:
+    """The result, and as SciPy has it real where it can be: lapax is asked for that by `real`."""
+    leaves = jax.tree.leaves((first, named))
+    if "real" in parameters_of(ours) and not any(map(jnp.iscomplexobj, leaves)):
+        result = ours(*first, **named, real=True)
+        if is_finite(result):
+            return result
+    return ours(*first, **named)
+
+
+def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """None of a compiled one."""
+    try:
+        return inspect.signature(function).parameters
+    except ValueError:
+        return {}
+
+
 def answer(name: str, stock: Callable[..., Any]) -> Callable[..., Any]:
     """What is called in the place of one of SciPy's functions."""
     ours = next((getattr(module, name) for module in ANSWERING if hasattr(module, name)), None)
-    try:
-        signature = inspect.signature(stock)
-    except ValueError:  # It is compiled, and has none.
-        signature = None
+    # What is compiled has none.
+    signature = inspect.signature(stock) if parameters_of(stock) else None
     checks = signature is not None and "check_finite" in signature.parameters
 
     @functools.wraps(stock)
@@ -154,7 +167,7 @@ def answer(name: str, stock: Callable[..., Any]) -> Callable[..., Any]:
             raise NotImplementedError(f"{name} is missing")
         first, named = passed_on(name, signature, ours, args, kwargs)
         with np.errstate(all="ignore"):
-            result = into_numpy(ours(*first, **named))
+            result = into_numpy(computed(ours, first, named))
         if name not in NEVER_RAISING and not is_finite(result):
             if is_finite((first, named)):
                 raise scipy.linalg.LinAlgError(f"{name}: the result is not finite")
@@ -192,16 +205,32 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     ran = {name for name, outcome in found.items() if outcome != "not run"}
     config.hook.pytest_deselected(items=[item for item in items if name_of(item.nodeid) in ran])
     items[:] = [item for item in items if name_of(item.nodeid) not in ran]
-    # Neighbours are alike: a run that is stopped has seen something of everything.
-    items[:] = [item for first in range(STRIDE) for item in items[first::STRIDE]]
+    # A run that is stopped has seen something of everything: one case of each test, then another.
+    cases = collections.Counter[str]()
+    turn = {}
+    for item in items:
+        test = name_of(item.nodeid).partition("[")[0]
+        turn[item] = cases[test]
+        cases[test] += 1
+    items.sort(key=turn.__getitem__)
     write_down({name_of(item.nodeid): "not run" for item in items})
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: Any) -> Any:
+    """A failure's message, and the test's own statement in which it came about."""
+    report = yield
+    report.failure = None
+    if report.failed and call.excinfo is not None:
+        tests = [entry for entry in call.excinfo.traceback if "linalg/tests" in str(entry.path)]
+        where = "".join(f" IN {entry.statement}" for entry in tests[-1:])
+        report.failure = f"{call.excinfo.exconly(tryshort=True)}{where}"
+    return report
 
 
 def pytest_runtest_logreport(report: Any) -> None:
     if report.when == "call" or not report.passed:
-        crash = getattr(report.longrepr, "reprcrash", None)
-        outcome = crash.message if report.failed and crash else report.outcome
-        write_down({name_of(report.nodeid): outcome})
+        write_down({name_of(report.nodeid): report.failure or report.outcome})
 
 
 pytest.raises = raises
