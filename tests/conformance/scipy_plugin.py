@@ -7,21 +7,15 @@ NotImplementedError. Arrays go in as JAX arrays, in the four scalars alone (inte
 doubles as f64, halves as f32), and come back as NumPy's. Functions of JAX cannot raise on values:
 a result that is not finite, of arguments that are, is SciPy's LinAlgError, and of arguments that
 are not, its ValueError where it checks them. Exceptions are compared by type, not by their text.
-
-Each test's outcome goes into the file that SCIPY_OUTCOMES names, as it ends; those that are in it
-are not run.
 """
 
 from __future__ import annotations
 
-import collections
 import functools
 import importlib
 import inspect
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -35,7 +29,6 @@ from scipy.linalg import _decomp_update
 jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp  # noqa: E402  In double precision from its first array on.
 
-OUTCOMES = Path(os.environ["SCIPY_OUTCOMES"]) if "SCIPY_OUTCOMES" in os.environ else None
 NAMES = os.environ.get("SCIPY_ANSWERS", "lapax.linalg").split(",")
 ANSWERING = [importlib.import_module(name) for name in NAMES]
 if NAMES == ["lapax.linalg"]:
@@ -184,53 +177,6 @@ def raises(
     """pytest.raises, whatever the text."""
     del match
     return raises(expected, *args, **kwargs)
-
-
-def write_down(outcomes: Mapping[str, str]) -> None:
-    """Tests and what became of them; under pytest-xdist its first process writes."""
-    if OUTCOMES and "PYTEST_XDIST_WORKER" not in os.environ:
-        with OUTCOMES.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(outcomes) + "\n")
-
-
-def name_of(node: str) -> str:
-    return ".".join(node.split("::")[1:])
-
-
-def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Leaves out what has run, and writes down what is going to."""
-    found: dict[str, str] = {}
-    for line in OUTCOMES.read_text("utf-8").splitlines() if OUTCOMES and OUTCOMES.exists() else []:
-        found |= json.loads(line)
-    ran = {name for name, outcome in found.items() if outcome != "not run"}
-    config.hook.pytest_deselected(items=[item for item in items if name_of(item.nodeid) in ran])
-    items[:] = [item for item in items if name_of(item.nodeid) not in ran]
-    # A run that is stopped has seen something of everything: one case of each test, then another.
-    cases = collections.Counter[str]()
-    turn = {}
-    for item in items:
-        test = name_of(item.nodeid).partition("[")[0]
-        turn[item] = cases[test]
-        cases[test] += 1
-    items.sort(key=turn.__getitem__)
-    write_down({name_of(item.nodeid): "not run" for item in items})
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(call: Any) -> Any:
-    """A failure's message, and the test's own statement in which it came about."""
-    report = yield
-    report.failure = None
-    if report.failed and call.excinfo is not None:
-        tests = [entry for entry in call.excinfo.traceback if "linalg/tests" in str(entry.path)]
-        where = "".join(f" IN {entry.statement}" for entry in tests[-1:])
-        report.failure = f"{call.excinfo.exconly(tryshort=True)}{where}"
-    return report
-
-
-def pytest_runtest_logreport(report: Any) -> None:
-    if report.when == "call" or not report.passed:
-        write_down({name_of(report.nodeid): report.failure or report.outcome})
 
 
 pytest.raises = raises
