@@ -35,10 +35,10 @@ def forget(log: Path, pattern: str) -> None:
     log.write_text(json.dumps(kept) + "\n", "utf-8")
 
 
-def place(node: str) -> tuple[Path, str]:
+def place(item: Any) -> tuple[Path, str]:
     """The file that a test's outcome is in, and its name there."""
-    path, _, name = node.partition("::")
-    return Path(f"{os.environ['SCIPY_OUTCOMES']}-{Path(path).stem}.jsonl"), name.replace("::", ".")
+    name = ".".join(item.nodeid.split("::")[1:])
+    return Path(f"{os.environ['SCIPY_OUTCOMES']}-{item.path.stem}.jsonl"), name
 
 
 def write_down(log: Path, outcomes: Mapping[str, str]) -> None:
@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
     A run that is stopped has seen something of everything: one case of each test, then another.
     """
-    places = {item: place(item.nodeid) for item in items}
+    places = {item: place(item) for item in items}
     before = {log: written_down(log) for log in {log for log, _ in places.values()}}
     ran = [
         item
@@ -75,10 +75,10 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(call: Any) -> Any:
+def pytest_runtest_makereport(item: Any, call: Any) -> Any:
     """Adds the message of a failure, and the test's own statement."""
     report = yield
-    report.failure = None
+    report.place, report.failure = list(map(str, place(item))), None
     if report.failed and call.excinfo is not None:
         tests = [entry for entry in call.excinfo.traceback if "linalg/tests" in str(entry.path)]
         where = "".join(f" IN {entry.statement}" for entry in tests[-1:])
@@ -89,5 +89,5 @@ def pytest_runtest_makereport(call: Any) -> Any:
 def pytest_runtest_logreport(report: Any) -> None:
     """Writes it down."""
     if report.when == "call" or not report.passed:
-        log, name = place(report.nodeid)
-        write_down(log, {name: report.failure or report.outcome})
+        log, name = report.place
+        write_down(Path(log), {name: report.failure or report.outcome})
