@@ -172,7 +172,7 @@ def test_signatures_are_scipy_s(name):
 
 
 def test_a_driver_is_one_of_scipy_s():
-    with pytest.raises(ValueError, match="^svd: lapack_driver: expected one of 'gesdd', 'gesvd'"):
+    with pytest.raises(ValueError, match=r"^svd: lapack_driver: expected one of 'gesdd', 'gesvd'"):
         linalg.svd(np.eye(2), lapack_driver="gesdx")
     with pytest.raises(TypeError, match=r"^svd: lapack_driver: expected a string, got 1\.0"):
         linalg.svd(np.eye(2), lapack_driver=1.0)
