@@ -38,7 +38,7 @@ class Part(enum.Enum):
     MESH = "lapax.ffi of explicitly sharded operands"
     VARYING = "lapax.ffi in shard_map of operands that vary over different axes"
     NAN = "jax_debug_nans of lapax.ffi and host_callback outside of jit"
-    DERIVATIVE = "the text that lapax.ffi has no derivative"
+    DERIVATIVE = "the text that lapax.ffi has no derivative, and derivatives that JAX refuses"
     PLUGIN = "`python -m lapax export` for a PJRT plugin"
 
 

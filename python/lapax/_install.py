@@ -16,7 +16,7 @@ from typing import Any, Literal
 import jax
 from jax.extend.core import Primitive
 
-from lapax import _cuda, _fused, _row_major, _rules, _unknown, _unused
+from lapax import _cuda, _derivatives, _fused, _refused, _row_major, _rules, _unknown, _unused
 from lapax import _jax_private as private
 from lapax._after_import import after_import
 from lapax._hooks import Part
@@ -41,7 +41,8 @@ _state = _State()
 def install(*, takeover: bool = False, unknown_jax: _unknown.Mode | None = None) -> None:
     """Lets jax.numpy.linalg, jax.scipy.linalg and jax.lax.linalg compute on lapax.
 
-    On the CPU, and on NVIDIA's GPUs where this liblapax was built with CUDA kernels.
+    On the CPU, and on NVIDIA's GPUs where this liblapax was built with CUDA kernels. Arguments and
+    derivatives that JAX refuses are served, too: see `lapax.linalg` for what they mean.
 
     Takes effect for every function called from now on, also for those already compiled: JAX's
     caches are cleared, so they compile again. Objects from `jit(f).lower(…)`, `.compile()` and
@@ -200,6 +201,8 @@ def _replace_rules(left: Left) -> None:
             _replace(primitive, rule, True, None)
     if Part.FUSED not in left.parts:
         _fuse(left)
+    _state.undo.extend(_derivatives.serve(left.families))
+    _state.undo.extend(_refused.serve())
 
 
 def _fuse(left: Left) -> None:
@@ -233,6 +236,8 @@ def _wrapped(name: str, primitive: Primitive, stock: private.Rule) -> private.Ru
         return functools.partial(_rules.eigh, primitive, stock)
     if name == "svd":
         return functools.partial(_rules.svd, primitive, stock)
+    if name == "schur":
+        return functools.partial(_rules.schur, stock)
     if name in _row_major.NAMES and _rules.serves(name):
         return functools.partial(_rules.row_major, name, stock)
     return functools.partial(_rules.renaming, stock)

@@ -771,6 +771,28 @@ def without_derivative(primitive: Primitive, rule: Callable[..., Any]) -> None:
             _get(f"jax.interpreters.ad.{name}")[primitive] = rule
 
 
+_JVPS = "jax.interpreters.ad.primitive_jvps"
+
+
+def derivative(primitive: Primitive) -> Rule | None:
+    """JAX's rule (primals, tangents, **parameters). 0.8.0 – 0.12.0.1: ad.primitive_jvps."""
+    rule: Rule | None = _get(_JVPS).get(primitive) if _fits(_JVPS) else None
+    return rule
+
+
+def replace_derivative(primitive: Primitive, rule: Rule) -> Callable[[], None]:
+    """Lets a primitive's derivative follow this rule; returns what undoes it."""
+    rules = _get(_JVPS)
+    before = rules[primitive]
+    rules[primitive] = rule
+
+    def undo() -> None:
+        if rules.get(primitive) is rule:
+            rules[primitive] = before
+
+    return undo
+
+
 # Types of sharded and of manually partitioned (shard_map) values.
 
 

@@ -139,6 +139,32 @@ def eig(stock: private.Rule, ctx: Any, a: Any, **params: Any) -> Sequence[Any]:
     return _by_rows(op, functools.partial(renaming, stock), ctx, (a,), params)
 
 
+def schur(
+    stock: private.Rule,
+    ctx: Any,
+    a: Any,
+    *,
+    sort_eig_vals: bool,
+    select_callable: Callable[..., Any] | None,
+    **params: Any,
+) -> Sequence[Any]:
+    """`schur_p`, also sorted: `select_callable` is `sort` of `lapax.linalg.schur`."""
+    if not sort_eig_vals:
+        unsorted = {**params, "sort_eig_vals": False, "select_callable": select_callable}
+        return row_major("schur", stock, ctx, a, **unsorted)
+    if select_callable is None:
+        raise ValueError("schur: select_callable: expected a function of eigenvalues, got None")
+
+    def ordered(a: jax.Array) -> Sequence[jax.Array]:
+        from lapax import linalg  # It imports all of lapax.
+
+        t, z, _ = linalg.schur(a, sort=select_callable)
+        return (t, z)[: len(ctx.avals_out)]
+
+    results: Sequence[Any] = private.lower_fun(ordered)(ctx, a)
+    return results
+
+
 def eigh(
     primitive: Primitive,
     stock: private.Rule,

@@ -113,10 +113,7 @@ def passed_on(
         return list(map(into, args)), {
             key: into(value) for key, value in kwargs.items() if key not in IDLE
         }
-    try:
-        takes = inspect.signature(ours).parameters
-    except ValueError:
-        takes = {}
+    takes = parameters_of(ours)
     first: list[Any] = []
     named = {}
     for key, value in signature.bind(*args, **kwargs).arguments.items():
@@ -132,13 +129,29 @@ def passed_on(
     return first, named
 
 
+def computed(ours: Callable[..., Any], first: Any, named: Mapping[str, Any]) -> Any:
+    """The result, and as SciPy has it real where it can be: lapax is asked for that by `real`."""
+    leaves = jax.tree.leaves((first, named))
+    if "real" in parameters_of(ours) and not any(map(jnp.iscomplexobj, leaves)):
+        result = ours(*first, **named, real=True)
+        if is_finite(result):
+            return result
+    return ours(*first, **named)
+
+
+def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """None of a compiled one."""
+    try:
+        return inspect.signature(function).parameters
+    except ValueError:
+        return {}
+
+
 def answer(name: str, stock: Callable[..., Any]) -> Callable[..., Any]:
     """What is called in the place of one of SciPy's functions."""
     ours = next((getattr(module, name) for module in ANSWERING if hasattr(module, name)), None)
-    try:
-        signature = inspect.signature(stock)
-    except ValueError:  # It is compiled, and has none.
-        signature = None
+    # What is compiled has none.
+    signature = inspect.signature(stock) if parameters_of(stock) else None
     checks = signature is not None and "check_finite" in signature.parameters
 
     @functools.wraps(stock)
@@ -147,7 +160,7 @@ def answer(name: str, stock: Callable[..., Any]) -> Callable[..., Any]:
             raise NotImplementedError(f"{name} is missing")
         first, named = passed_on(name, signature, ours, args, kwargs)
         with np.errstate(all="ignore"):
-            result = into_numpy(ours(*first, **named))
+            result = into_numpy(computed(ours, first, named))
         if name not in NEVER_RAISING and not is_finite(result):
             if is_finite((first, named)):
                 raise scipy.linalg.LinAlgError(f"{name}: the result is not finite")

@@ -99,11 +99,6 @@ def test_a_range_outside_is_refused(installed, subset):
         linalg.eigh(a, subset_by_index=subset)
 
 
-def test_a_derivative_of_a_part_is_refused_as_in_stock(installed):
-    with pytest.raises(NotImplementedError, match="partial eigen decomposition"):
-        jax.grad(lambda a: linalg.eigh(a, subset_by_index=(0, 2))[1].sum())(np.eye(3))
-
-
 @pytest.mark.parametrize("algorithm", list(linalg.SvdAlgorithm))
 @pytest.mark.parametrize("compute_uv", [True, False])
 def test_svd_algorithms(installed, dtype, algorithm, compute_uv):

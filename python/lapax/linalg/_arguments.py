@@ -143,6 +143,13 @@ def check_choice(function: str, name: str, value: Any, choices: tuple[Any, ...])
         raise ValueError(f"{function}: {name}: expected one of {expected}, got {value!r}")
 
 
+def check_driver(function: str, driver: Any, choices: tuple[str, ...]) -> None:
+    """Raises as SciPy does unless `lapack_driver`, which means nothing here, names one of these."""
+    if not isinstance(driver, str):
+        raise TypeError(f"{function}: lapack_driver: expected a string, got {driver!r}")
+    check_choice(function, "lapack_driver", driver, choices)
+
+
 def same_batch(function: str, **operands: tuple[Array, int]) -> list[Array]:
     """Arrays with their leading dimensions broadcast together.
 

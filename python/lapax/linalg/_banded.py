@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from lapax import _jax_private
 from lapax._call import ffi_call
@@ -26,21 +27,24 @@ from lapax.linalg._arguments import (
 __all__ = ["cho_solve_banded", "cholesky_banded", "solve_banded", "solveh_banded"]
 
 
-@operation("ab", "b")
 def solve_banded(
-    l_and_u: tuple[int, int],
+    l_and_u: tuple[Any, Any],
     ab: Array,
     b: Array,
     overwrite_ab: bool = False,
     overwrite_b: bool = False,
     check_finite: bool = True,
+    *,
+    compute_dtype: Any = None,
 ) -> Array:
     """The solution of A·x = b with a banded matrix, by elimination with partial pivoting.
 
     Args:
-        l_and_u: the diagonals l below the main one, and u above it: static.
+        l_and_u: the diagonals l below the main one, and u above it: static. Nested sequences of
+            them are a batch, which broadcasts with those of `ab` and b.
         ab: [..., l + u + 1, n], the diagonals from the uppermost down.
         b: [n], or [..., n, k] with batches that broadcast with those of `ab`.
+        compute_dtype: as for all functions.
 
     Returns:
         x, in the form of b: NaN where A is singular.
@@ -49,9 +53,30 @@ def solve_banded(
         ValueError: `ab` has another number of rows, or `b` another length.
 
     The derivative is that of the linear system: its transpose is solved in the band, too. After
-    LAPACK's xGBSV; the time is proportional to n·l·(l + u).
+    LAPACK's xGBSV; the time is proportional to n·l·(l + u). Systems with other l and u are solved
+    one after the other.
     """
-    lower, upper = map(int, l_and_u)
+    lower, upper = np.broadcast_arrays(*(np.asarray(count, int) for count in l_and_u))
+    solve = partial(_by_elimination, compute_dtype=compute_dtype)
+    if lower.ndim == 0:
+        x: Array = solve(ab, b, l_and_u=(int(lower), int(upper)))
+        return x
+    ab, b = jnp.asarray(ab), jnp.asarray(b)
+    check_matrix("solve_banded", ab=ab)
+    sides, back = right_hand_sides("solve_banded", b, ab.shape[-1], b.ndim == 1)
+    like = jnp.empty(lower.shape, ab.dtype)
+    like, ab, sides = same_batch("solve_banded", l_and_u=(like, 0), ab=(ab, 2), b=(sides, 2))
+    lead = like.ndim - lower.ndim
+    every = [slice(None)] * lead
+    solutions = [
+        solve(ab[*every, *at], sides[*every, *at], l_and_u=(int(lower[at]), int(upper[at])))
+        for at in np.ndindex(lower.shape)
+    ]
+    return back(jnp.stack(solutions, lead).reshape(sides.shape))
+
+
+def _solve_banded(ab: Array, b: Array, l_and_u: tuple[int, int]) -> Array:
+    lower, upper = l_and_u
     check_matrix("solve_banded", ab=ab)
     if min(lower, upper) < 0:
         raise ValueError(f"solve_banded: l_and_u: expected no negative number, got {l_and_u}")
@@ -65,6 +90,10 @@ def solve_banded(
         lambda _, b: ffi_call("solve_banded", transposed(ab, upper), b, l=upper),
     )
     return back(x)
+
+
+_solve_banded.__name__ = "solve_banded"
+_by_elimination = operation("ab", "b")(_solve_banded)
 
 
 @operation("ab", "b")

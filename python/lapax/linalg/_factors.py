@@ -42,7 +42,8 @@ def lu(
         p_indices: gives P by indices p [..., m], int32: A = L[p, :]·U.
 
     Returns:
-        P [..., m, m], real, L [..., m, k] with a diagonal of ones, U [..., k, n].
+        P [..., m, m], real, L [..., m, k] with a diagonal of ones, U [..., k, n]; P has no rows
+        where k = 0.
 
     The derivative is JAX's, for fixed P.
     """
@@ -55,9 +56,10 @@ def lu(
     p = jnp.argsort(order, axis=-1).astype(jnp.int32)
     if permute_l:
         return jnp.take_along_axis(l_factor, p[..., None], axis=-2), u_factor
+    p = p[..., : m if k else 0]
     if p_indices:
         return p, l_factor, u_factor
-    return jnp.eye(m, dtype=real_dtype(a.dtype))[p], l_factor, u_factor
+    return jnp.eye(p.shape[-1], dtype=real_dtype(a.dtype))[p], l_factor, u_factor
 
 
 @operation("a")

@@ -175,8 +175,8 @@ def solve(
     """The solution of A·x = b, by a factorisation for the structure that A is known to have.
 
     Args:
-        a: [..., n, n].
-        b: [n], one right-hand side for all systems, or [..., n, k].
+        a: [..., n, n], or a number.
+        b: [n], one right-hand side for all systems, or [..., n, k]; of any shape where A is 1×1.
         lower: whether of a symmetric, Hermitian or positive definite matrix the lower triangle is
             read; else the upper one.
         overwrite_a, overwrite_b, check_finite: taken and ignored.
@@ -195,8 +195,12 @@ def solve(
     Derivative: dx = A⁻¹·(db − dA·x), from the same factors, where dA is read as A is.
     """
     del overwrite_a, overwrite_b, check_finite
+    a, b = jnp.atleast_2d(a), jnp.atleast_1d(b)
     check_square("solve", a=a)
     check_choice("solve", "assume_a", assume_a, tuple(_STRUCTURES))
+    if a.size == 1 and b.shape[-2:][0] != 1:
+        x: Array = solve(a, b.reshape(1, -1), lower, assume_a=assume_a, transposed=transposed)
+        return x.reshape(b.shape)
     b, as_given = right_hand_sides("solve", b, a.shape[-1], vector=b.ndim == 1)
     a, b = same_batch("solve", a=(a, 2), b=(b, 2))
     return as_given(_solution(_STRUCTURES[assume_a], a, b, lower, transposed))

@@ -118,7 +118,7 @@ def qr_multiply(
         pivoting: decomposes A·P.
         conjugate: takes conj(Q) for Q.
         overwrite_a: ignored.
-        overwrite_c: ignored.
+        overwrite_c: with "left", C may have m rows, of which the first k are read.
 
     Returns:
         The product, of as many dimensions as C has, R [..., k, n], and p [..., n] if pivoting.
@@ -133,7 +133,10 @@ def qr_multiply(
         c = c[:, None] if left else c[None, :]
     check_matrix("qr_multiply", c=c)
     if left:
-        check_size("qr_multiply", "c", "rows", c.shape[-2], min(a.shape[-2:]))
+        k = min(a.shape[-2:])
+        if overwrite_c and c.shape[-2] == a.shape[-2]:
+            c = c[..., :k, :]
+        check_size("qr_multiply", "c", "rows", c.shape[-2], k)
     else:
         check_size("qr_multiply", "c", "columns", c.shape[-1], a.shape[-2])
     a, c = same_batch("qr_multiply", a=(a, 2), c=(c, 2))

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from lapax.linalg._arguments import (
     Array,
     adjoint,
+    check_driver,
     check_matrix,
     check_square,
     complex_dtype,
@@ -51,10 +52,12 @@ def svd(
     vectors of one cluster are rotated, U and V together, and those of zeros each, are right with a
     mask, and with broadening up to the square of η over the gaps; see _degenerate.py.
 
-    Raises ValueError unless A is a matrix, and for another `degenerate`.
+    Raises ValueError unless A is a matrix, and for another `degenerate` or `lapack_driver`, which
+    means nothing here; TypeError for one that is no string.
     """
-    del overwrite_a, check_finite, lapack_driver
+    del overwrite_a, check_finite
     check_matrix("svd", a=a)
+    check_driver("svd", lapack_driver, ("gesdd", "gesvd"))
     rule = degenerate_rule("svd", degenerate, width)
     if not compute_uv:
         return jnp.linalg.svd(a, compute_uv=False)

@@ -124,6 +124,22 @@ def test_batches_are_loops_and_broadcast() -> None:
     np.testing.assert_allclose(by_factor, whole, atol=1e-12)
 
 
+@pytest.mark.parametrize("sides", [(5,), (5, 4), (2, 3, 5, 4)])
+def test_batches_of_bandwidths(sides: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    ab, b, bands = (
+        normal(rng, float, 2, 3, 3, 5),
+        normal(rng, float, *sides),
+        ([2, 1, 0], [0, 1, 2]),
+    )
+    x = jax.jit(lambda ab, b: linalg.solve_banded(bands, ab, b))(ab, b)
+    np.testing.assert_allclose(x, sl.solve_banded(bands, ab, b), rtol=1e-9)
+    with pytest.raises(ValueError, match="solve_banded: ab: expected 4 rows, l \\+ u \\+ 1, got 3"):
+        linalg.solve_banded(([2, 1, 1], [0, 1, 2]), ab, b)
+    with pytest.raises(ValueError, match=r"solve_banded: batch .*: l_and_u \[2\], ab \[2, 3\]"):
+        linalg.solve_banded(([2, 1], [0, 1]), ab, b)
+
+
 def test_what_has_no_solution_is_nan_alone() -> None:
     rng = np.random.default_rng(4)
     ab, h = normal(rng, np.float64, 5, 3, 6), definite(rng, np.float64, 1, 6, False, 5)

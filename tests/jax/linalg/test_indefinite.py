@@ -192,6 +192,14 @@ def test_batches_of_systems():
     assert np.isnan(indefinite[1]).all()
 
 
+@pytest.mark.parametrize("b", [3.0, [3.0, 4.0], np.ones((3, 2)), np.ones((1, 2))])
+def test_one_number(b):
+    for a in (2.0, [[2.0]]):
+        x = lapax.linalg.solve(a, b)
+        np.testing.assert_allclose(x, scipy.linalg.solve(a, b), rtol=1e-6)
+        assert x.shape == scipy.linalg.solve(a, b).shape
+
+
 def test_misuse_is_named():
     a = np.eye(3, dtype=np.float32)
     with pytest.raises(ValueError, match=r"ldl: A: expected shape \[\.\.\., n, n\], got \[2, 3\]"):

@@ -98,6 +98,10 @@ def test_products_with_q_are_scipys(mode: str) -> None:
                 ours = linalg.qr_multiply(a, c, mode, **options)
                 same(ours, scipy.linalg.qr_multiply(a, c, mode, **options))
             same(linalg.qr_multiply(a, vector, mode), scipy.linalg.qr_multiply(a, vector, mode))
+            if mode == "left" and m > n:
+                longer = np.concatenate([c, np.zeros((m - n, 2))])
+                read = linalg.qr_multiply(a, longer, mode, overwrite_c=True)
+                same(read, scipy.linalg.qr_multiply(a, longer, mode, overwrite_c=True))
         product = jax.jit(lambda a, c: linalg.qr_multiply(a, c, "right")[0])
         check_grads(product, (matrix(4, 2), matrix(2, 4)), order=1, rtol=1e-6, atol=1e-6)
 

@@ -171,6 +171,13 @@ def test_signatures_are_scipy_s(name):
     assert declared(ours)[: len(theirs.parameters)] == declared(theirs)
 
 
+def test_a_driver_is_one_of_scipy_s():
+    with pytest.raises(ValueError, match=r"^svd: lapack_driver: expected one of 'gesdd', 'gesvd'"):
+        linalg.svd(np.eye(2), lapack_driver="gesdx")
+    with pytest.raises(TypeError, match=r"^svd: lapack_driver: expected a string, got 1\.0"):
+        linalg.svd(np.eye(2), lapack_driver=1.0)
+
+
 def test_nan_stays_in_its_matrix():
     a = operands(np.dtype("f4"), n=3, batch=(3,)).a
     a[1, 0, 2] = np.nan
