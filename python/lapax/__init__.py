@@ -23,6 +23,7 @@ from lapax._install import (  # noqa: E402
     install,
     installed,
     is_installed,
+    left_to_jax,
     uninstall,
 )
 from lapax._library import LibraryError  # noqa: E402
@@ -54,6 +55,7 @@ __all__ = [
     "install",
     "installed",
     "is_installed",
+    "left_to_jax",
     "set_backend",
     "targets",
     "uninstall",
