@@ -18,6 +18,7 @@ from lapax import _callback, _library, ffi  # noqa: E402  The gate comes before 
 from lapax._backend import Backend, backend, backends, set_backend  # noqa: E402
 from lapax._call import ffi_call  # noqa: E402
 from lapax._callback import host_callback  # noqa: E402
+from lapax._explain import Call, Explanation, explain  # noqa: E402
 from lapax._install import (  # noqa: E402
     exporting,
     install,
@@ -38,8 +39,10 @@ _callback.register()
 __all__ = [
     "Attr",
     "Backend",
+    "Call",
     "Code",
     "Dim",
+    "Explanation",
     "LibraryError",
     "Operand",
     "Signature",
@@ -47,6 +50,7 @@ __all__ = [
     "Variant",
     "backend",
     "backends",
+    "explain",
     "export_safety_checks",
     "exporting",
     "ffi",

@@ -1,10 +1,11 @@
-"""The command line: `python -m lapax targets | doctor | route | linalg | bench | export | …`."""
+"""The command line: `python -m lapax targets | doctor | explain | route | bench | export | …`."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if options.command == "export":
         return _export(options)
+    if options.command == "explain":
+        return _explain(options)
     if options.command == "paths":
         return _paths(options)
     if options.command == "route":
@@ -51,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("linalg", help="print docs/linalg.md: all functions of lapax.linalg")
     commands.add_parser("bench", help="time the targets beside jaxlib's", add_help=False)
     _export_parser(commands.add_parser("export", help="write a program for hosts outside Python"))
+    _explain_parser(commands.add_parser("explain", help="list the custom calls of a program"))
     route = commands.add_parser("route", help="say which kernel serves a call on this processor")
     route.add_argument("routine", help="such as lu, eigh, getrf")
     route.add_argument("dtype", choices=["f32", "f64", "c64", "c128"])
@@ -62,11 +66,21 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _export_parser(parser: argparse.ArgumentParser) -> None:
+def _program_parser(parser: argparse.ArgumentParser) -> None:
+    """A function, its arguments and a platform."""
     parser.add_argument("function", help="such as jax.numpy.linalg.cholesky or module:name")
     parser.add_argument("args", nargs="+", metavar="dtype[sizes]", help="such as f64[3,5,5]")
-    parser.add_argument("--output", "-o", type=Path, required=True, help="the file to write")
     parser.add_argument("--platform", choices=["cpu", "cuda"], default="cpu")
+
+
+def _explain_parser(parser: argparse.ArgumentParser) -> None:
+    _program_parser(parser)
+    parser.add_argument("--stock", action="store_true", help="of stock JAX, without install()")
+
+
+def _export_parser(parser: argparse.ArgumentParser) -> None:
+    _program_parser(parser)
+    parser.add_argument("--output", "-o", type=Path, required=True, help="the file to write")
     form = parser.add_mutually_exclusive_group(required=True)
     form.add_argument(
         "--plugin", type=Path, help="for the StableHLO version this PJRT plugin reads"
@@ -85,8 +99,8 @@ def _export(options: argparse.Namespace) -> int:
     from lapax import _export
 
     try:
-        shapes = [_export.shape(arg) for arg in options.args]
-        text = _program(options, shapes)
+        with _called(options) as (function, shapes):
+            text = _export.program(function, shapes, platform=options.platform)
         version = options.stablehlo
         if options.plugin:
             version = _export.readable_version(options.plugin)
@@ -104,17 +118,36 @@ def _export(options: argparse.Namespace) -> int:
     return 0
 
 
-def _program(options: argparse.Namespace, shapes: Sequence[Any]) -> str:
-    """The program's text. Raises ValueError, whatever the function raises for such arguments."""
+def _explain(options: argparse.Namespace) -> int:
+    from lapax._explain import explain
+    from lapax._install import installed
+
+    try:
+        served = contextlib.nullcontext() if options.stock else installed()
+        with _called(options) as (function, shapes), served:
+            print(explain(function, *shapes, platform=options.platform))
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+@contextlib.contextmanager
+def _called(options: argparse.Namespace) -> Iterator[tuple[Callable[..., Any], Sequence[Any]]]:
+    """The function and the shapes of its arguments, in a block in which JAX has their dtypes.
+
+    Raises ValueError where there is none, and for all that is raised in the block.
+    """
     import jax
 
     from lapax import _export
 
+    shapes = [_export.shape(arg) for arg in options.args]
     with jax.enable_x64(_export.needs_64_bits(shapes) or jax.config.jax_enable_x64):
         function = _export.function(options.function)
         _export.require_fitting(options.function, function, len(shapes))
         try:
-            return _export.program(function, shapes, platform=options.platform)
+            yield function, shapes
         except Exception as error:
             call = f"{options.function} of {', '.join(options.args)}"
             raise ValueError(f"{call}: {type(error).__name__}: {error}") from error

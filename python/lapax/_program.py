@@ -55,9 +55,12 @@ class Program:
         self._outvars = list(jaxpr.outvars)
         self._renew()
 
-    def _open(self, jaxpr: Any, scope: dict[Any, Any] | None) -> None:
-        """Appends a body's equations; those of an inner one with new variables, kept in `scope`."""
+    def _open(self, jaxpr: Any, scope: dict[Any, Any] | None, caller: Any = None) -> None:
+        """Appends a body's equations; those of an inner one with new variables, kept in `scope`,
+        and as if they stood at its caller where they say no line of a user's."""
         for eqn in jaxpr.eqns:
+            if caller is not None and private.is_within_jax(eqn):
+                eqn = eqn.replace(source_info=caller.source_info)
             invars, outvars = eqn.invars, list(eqn.outvars)
             if scope is not None:
                 invars = [_renamed(scope, atom) for atom in invars]
@@ -77,7 +80,7 @@ class Program:
                 continue
             operands, opened = body
             inner = dict(zip(opened.invars, operands, strict=True))
-            self._open(opened, inner)
+            self._open(opened, inner, eqn)
             for var, atom in zip(outvars, opened.outvars, strict=True):
                 self._same[var] = self.atom(_renamed(inner, atom))
 
