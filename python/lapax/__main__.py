@@ -1,4 +1,4 @@
-"""The command line: `python -m lapax targets | doctor | explain | route | bench | export | …`."""
+"""The command line: `python -m lapax targets | doctor | explain | run | bench | export | …`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from lapax import bench  # Its own command line, and nobody else needs it loaded.
 
         return bench.main(arguments[1:])
+    if arguments[:1] == ["run"]:
+        from lapax import _run
+
+        return _run.main(arguments[1:])
     options = _parser().parse_args(arguments)
     if options.command == "targets":
         return _targets(options)
@@ -55,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("bench", help="time the targets beside jaxlib's", add_help=False)
     _export_parser(commands.add_parser("export", help="write a program for hosts outside Python"))
     _explain_parser(commands.add_parser("explain", help="list the custom calls of a program"))
+    commands.add_parser("run", help="run a program whose JAX computes on lapax", add_help=False)
     route = commands.add_parser("route", help="say which kernel serves a call on this processor")
     route.add_argument("routine", help="such as lu, eigh, getrf")
     route.add_argument("dtype", choices=["f32", "f64", "c64", "c128"])

@@ -106,7 +106,10 @@ def _facts(device: jax.Device | str, verbose: bool) -> Iterator[tuple[str, str]]
         yield "backend", _described(backend)
     yield "in force", _in_force()
     yield from _cuda(verbose)
-    yield "installed", "yes" if is_installed() else "no (lapax.install() in a program does that)"
+    yield (
+        "installed",
+        "yes" if is_installed() else "no (lapax.install() in a program does that, or LAPAX=1)",
+    )
 
 
 def _left_to_jax() -> Iterator[tuple[str, str]]:
