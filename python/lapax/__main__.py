@@ -74,7 +74,12 @@ def _parser() -> argparse.ArgumentParser:
 def _program_parser(parser: argparse.ArgumentParser) -> None:
     """A function, its arguments and a platform."""
     parser.add_argument("function", help="such as jax.numpy.linalg.cholesky or module:name")
-    parser.add_argument("args", nargs="+", metavar="dtype[sizes]", help="such as f64[3,5,5]")
+    parser.add_argument(
+        "args",
+        nargs="+",
+        metavar="argument",
+        help="dtype[sizes], such as f64[3,5,5], or a file such as a.npy",
+    )
     parser.add_argument("--platform", choices=["cpu", "cuda"], default="cpu")
 
 
@@ -86,6 +91,12 @@ def _explain_parser(parser: argparse.ArgumentParser) -> None:
 def _export_parser(parser: argparse.ArgumentParser) -> None:
     _program_parser(parser)
     parser.add_argument("--output", "-o", type=Path, required=True, help="the file to write")
+    parser.add_argument(
+        "--with-data",
+        action="store_true",
+        help="write the arguments and lapax's answers, too, for examples/host; "
+        "of arguments without a file they are made up",
+    )
     form = parser.add_mutually_exclusive_group(required=True)
     form.add_argument(
         "--plugin", type=Path, help="for the StableHLO version this PJRT plugin reads"
@@ -101,26 +112,42 @@ def _targets(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from lapax import _export
+    from lapax import _data, _export
 
+    files: list[tuple[Path, bytes, str]] = []
     try:
-        with _called(options) as (function, shapes):
-            text = _export.program(function, shapes, platform=options.platform)
+        with _called(options) as (function, args):
+            text = _export.program(function, args, platform=options.platform)
+            if options.with_data:
+                numbers = _data.filled(args)
+                answers = _data.answered(function, numbers)
         version = options.stablehlo
         if options.plugin:
             version = _export.readable_version(options.plugin)
         code = text.encode() if options.text else _export.portable(text, version)
+        files.append((options.output, code, "text" if options.text else f"StableHLO {version}"))
+        if options.with_data:
+            counts = f"{len(numbers)} arguments, {len(answers)} answers"
+            files.append((_beside(options.output), _data.data(numbers, answers), counts))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    try:
-        options.output.write_bytes(code)
-    except OSError as error:
-        print(f"{options.output} cannot be written: {error.strerror}", file=sys.stderr)
-        return 1
-    form = "text" if options.text else f"StableHLO {version}"
-    print(f"{options.output}: {form}, {len(code)} bytes")
+    for file, content, what in files:
+        try:
+            file.write_bytes(content)
+        except OSError as error:
+            print(f"{file} cannot be written: {error.strerror}", file=sys.stderr)
+            return 1
+        print(f"{file}: {what}, {len(content)} bytes")
     return 0
+
+
+def _beside(program: Path) -> Path:
+    """The file of a program's data."""
+    data = program.with_suffix(".data")
+    if data == program:
+        raise ValueError(f"{program}: the data are to be in a file of that name")
+    return data
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -129,8 +156,8 @@ def _explain(options: argparse.Namespace) -> int:
 
     try:
         served = contextlib.nullcontext() if options.stock else installed()
-        with _called(options) as (function, shapes), served:
-            print(explain(function, *shapes, platform=options.platform))
+        with _called(options) as (function, args), served:
+            print(explain(function, *args, platform=options.platform))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
@@ -139,20 +166,20 @@ def _explain(options: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _called(options: argparse.Namespace) -> Iterator[tuple[Callable[..., Any], Sequence[Any]]]:
-    """The function and the shapes of its arguments, in a block in which JAX has their dtypes.
+    """The function and its arguments or their shapes, in a block in which JAX has their dtypes.
 
     Raises ValueError where there is none, and for all that is raised in the block.
     """
     import jax
 
-    from lapax import _export
+    from lapax import _data, _export
 
-    shapes = [_export.shape(arg) for arg in options.args]
-    with jax.enable_x64(_export.needs_64_bits(shapes) or jax.config.jax_enable_x64):
+    args = [_data.read(it) if it.endswith(".npy") else _export.shape(it) for it in options.args]
+    with jax.enable_x64(_export.needs_64_bits(args) or jax.config.jax_enable_x64):
         function = _export.function(options.function)
-        _export.require_fitting(options.function, function, len(shapes))
+        _export.require_fitting(options.function, function, len(args))
         try:
-            yield function, shapes
+            yield function, args
         except Exception as error:
             call = f"{options.function} of {', '.join(options.args)}"
             raise ValueError(f"{call}: {type(error).__name__}: {error}") from error
