@@ -1,10 +1,11 @@
 /* Runs a StableHLO program with linear algebra in C, without Python: loads a PJRT plugin and lapax,
  * registers lapax's targets, compiles the program, runs it, and compares with stored answers.
  *
+ *     python -m lapax export jax.numpy.linalg.solve a.npy 'f64[5,2]' --plugin plugin.so --with-data -o solve.mlirbc
  *     cc host.c -o host $(python -m lapax paths --cflags --libs) -I<plugin>/include -ldl -lm
- *     ./host plugin.so program.mlirbc program.data
+ *     ./host plugin.so solve.mlirbc solve.data
  *
- * tests/hosts/programs.py describes program.data.
+ * lapax/_data.py describes solve.data; minimal.c is the same without it, for one program.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <dlfcn.h>

@@ -18,11 +18,13 @@ from lapax import _callback, _library, ffi  # noqa: E402  The gate comes before 
 from lapax._backend import Backend, backend, backends, set_backend  # noqa: E402
 from lapax._call import ffi_call  # noqa: E402
 from lapax._callback import host_callback  # noqa: E402
+from lapax._explain import Call, Explanation, explain  # noqa: E402
 from lapax._install import (  # noqa: E402
     exporting,
     install,
     installed,
     is_installed,
+    left_to_jax,
     uninstall,
 )
 from lapax._library import LibraryError  # noqa: E402
@@ -37,8 +39,10 @@ _callback.register()
 __all__ = [
     "Attr",
     "Backend",
+    "Call",
     "Code",
     "Dim",
+    "Explanation",
     "LibraryError",
     "Operand",
     "Signature",
@@ -46,6 +50,7 @@ __all__ = [
     "Variant",
     "backend",
     "backends",
+    "explain",
     "export_safety_checks",
     "exporting",
     "ffi",
@@ -54,6 +59,7 @@ __all__ = [
     "install",
     "installed",
     "is_installed",
+    "left_to_jax",
     "set_backend",
     "targets",
     "uninstall",

@@ -1,10 +1,11 @@
-"""The command line: `python -m lapax targets | doctor | route | linalg | bench | export | …`."""
+"""The command line: `python -m lapax targets | doctor | explain | run | bench | export | …`."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from lapax import bench  # Its own command line, and nobody else needs it loaded.
 
         return bench.main(arguments[1:])
+    if arguments[:1] == ["run"]:
+        from lapax import _run
+
+        return _run.main(arguments[1:])
     options = _parser().parse_args(arguments)
     if options.command == "targets":
         return _targets(options)
@@ -29,6 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if options.command == "export":
         return _export(options)
+    if options.command == "explain":
+        return _explain(options)
     if options.command == "paths":
         return _paths(options)
     if options.command == "route":
@@ -51,6 +58,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("linalg", help="print docs/linalg.md: all functions of lapax.linalg")
     commands.add_parser("bench", help="time the targets beside jaxlib's", add_help=False)
     _export_parser(commands.add_parser("export", help="write a program for hosts outside Python"))
+    _explain_parser(commands.add_parser("explain", help="list the custom calls of a program"))
+    commands.add_parser("run", help="run a program whose JAX computes on lapax", add_help=False)
     route = commands.add_parser("route", help="say which kernel serves a call on this processor")
     route.add_argument("routine", help="such as lu, eigh, getrf")
     route.add_argument("dtype", choices=["f32", "f64", "c64", "c128"])
@@ -62,11 +71,32 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _export_parser(parser: argparse.ArgumentParser) -> None:
+def _program_parser(parser: argparse.ArgumentParser) -> None:
+    """A function, its arguments and a platform."""
     parser.add_argument("function", help="such as jax.numpy.linalg.cholesky or module:name")
-    parser.add_argument("args", nargs="+", metavar="dtype[sizes]", help="such as f64[3,5,5]")
-    parser.add_argument("--output", "-o", type=Path, required=True, help="the file to write")
+    parser.add_argument(
+        "args",
+        nargs="+",
+        metavar="argument",
+        help="dtype[sizes], such as f64[3,5,5], or a file such as a.npy",
+    )
     parser.add_argument("--platform", choices=["cpu", "cuda"], default="cpu")
+
+
+def _explain_parser(parser: argparse.ArgumentParser) -> None:
+    _program_parser(parser)
+    parser.add_argument("--stock", action="store_true", help="of stock JAX, without install()")
+
+
+def _export_parser(parser: argparse.ArgumentParser) -> None:
+    _program_parser(parser)
+    parser.add_argument("--output", "-o", type=Path, required=True, help="the file to write")
+    parser.add_argument(
+        "--with-data",
+        action="store_true",
+        help="write the arguments and lapax's answers, too, for examples/host; "
+        "of arguments without a file they are made up",
+    )
     form = parser.add_mutually_exclusive_group(required=True)
     form.add_argument(
         "--plugin", type=Path, help="for the StableHLO version this PJRT plugin reads"
@@ -82,39 +112,74 @@ def _targets(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from lapax import _export
+    from lapax import _data, _export
 
+    files: list[tuple[Path, bytes, str]] = []
     try:
-        shapes = [_export.shape(arg) for arg in options.args]
-        text = _program(options, shapes)
+        with _called(options) as (function, args):
+            text = _export.program(function, args, platform=options.platform)
+            if options.with_data:
+                numbers = _data.filled(args)
+                answers = _data.answered(function, numbers)
         version = options.stablehlo
         if options.plugin:
             version = _export.readable_version(options.plugin)
         code = text.encode() if options.text else _export.portable(text, version)
+        files.append((options.output, code, "text" if options.text else f"StableHLO {version}"))
+        if options.with_data:
+            counts = f"{len(numbers)} arguments, {len(answers)} answers"
+            files.append((_beside(options.output), _data.data(numbers, answers), counts))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    try:
-        options.output.write_bytes(code)
-    except OSError as error:
-        print(f"{options.output} cannot be written: {error.strerror}", file=sys.stderr)
-        return 1
-    form = "text" if options.text else f"StableHLO {version}"
-    print(f"{options.output}: {form}, {len(code)} bytes")
+    for file, content, what in files:
+        try:
+            file.write_bytes(content)
+        except OSError as error:
+            print(f"{file} cannot be written: {error.strerror}", file=sys.stderr)
+            return 1
+        print(f"{file}: {what}, {len(content)} bytes")
     return 0
 
 
-def _program(options: argparse.Namespace, shapes: Sequence[Any]) -> str:
-    """The program's text. Raises ValueError, whatever the function raises for such arguments."""
+def _beside(program: Path) -> Path:
+    """The file of a program's data."""
+    data = program.with_suffix(".data")
+    if data == program:
+        raise ValueError(f"{program}: the data are to be in a file of that name")
+    return data
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from lapax._explain import explain
+    from lapax._install import installed
+
+    try:
+        served = contextlib.nullcontext() if options.stock else installed()
+        with _called(options) as (function, args), served:
+            print(explain(function, *args, platform=options.platform))
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+@contextlib.contextmanager
+def _called(options: argparse.Namespace) -> Iterator[tuple[Callable[..., Any], Sequence[Any]]]:
+    """The function and its arguments or their shapes, in a block in which JAX has their dtypes.
+
+    Raises ValueError where there is none, and for all that is raised in the block.
+    """
     import jax
 
-    from lapax import _export
+    from lapax import _data, _export
 
-    with jax.enable_x64(_export.needs_64_bits(shapes) or jax.config.jax_enable_x64):
+    args = [_data.read(it) if it.endswith(".npy") else _export.shape(it) for it in options.args]
+    with jax.enable_x64(_export.needs_64_bits(args) or jax.config.jax_enable_x64):
         function = _export.function(options.function)
-        _export.require_fitting(options.function, function, len(shapes))
+        _export.require_fitting(options.function, function, len(args))
         try:
-            return _export.program(function, shapes, platform=options.platform)
+            yield function, args
         except Exception as error:
             call = f"{options.function} of {', '.join(options.args)}"
             raise ValueError(f"{call}: {type(error).__name__}: {error}") from error

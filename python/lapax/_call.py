@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -53,7 +54,8 @@ def ffi_call(name: str, *args: ArrayLike, **options: Any) -> Any:
             that the program is compiled for, or the full name of a target (`"lapack_dpotrf_ffi"`).
         args: the op's arrays, each of shape [*b, …] with the same batch dimensions *b.
         options: the op's attributes and its free dimensions, by name. Enumerated attributes take a
-            member of their class in `lapax.ffi`, a name ("Lower"), a letter ("L") or a code.
+            member of their class in `lapax.ffi`, a name ("Lower"), a letter ("L") or a code. A free
+            dimension for which the others leave one size may be missing.
 
     Returns:
         The result, or a named tuple of them where the op has more than one.
@@ -74,6 +76,8 @@ def ffi_call(name: str, *args: ArrayLike, **options: Any) -> Any:
         raise TypeError(f"{op} takes {_count(names)} ({names}), got {len(args)}")
     attrs, sizes = _sort_options(signature, options)
     arrays = _jax_private.vary_alike(*map(jnp.asarray, args))
+    if len(sizes) < len(signature.free_dims):
+        sizes = _with_all_sizes(name, signature, arrays, attrs, sizes)
     results = call_p.bind(*arrays, name=name, attrs=attrs, sizes=sizes)
     return results[0] if len(results) == 1 else result_type(op)(*results)
 
@@ -126,22 +130,66 @@ def _signature_of(name: str) -> Signature:
 
 
 def _sort_options(signature: Signature, options: Mapping[str, Any]) -> tuple[Attrs, Sizes]:
-    """Keyword arguments as attributes and free dimensions. An attribute of None is left out."""
+    """Keyword arguments as attributes and free dimensions. What is None is left out."""
     op, free = signature.op, signature.free_dims
     known = {attr.name: attr for attr in signature.attrs}
     unknown = [name for name in options if name not in known and name not in free]
     given = {name for name, value in options.items() if value is not None}
-    required = [*free, *(attr.name for attr in signature.attrs if not attr.optional)]
-    missing = [name for name in required if name not in given]
-    if unknown or missing:
-        takes = ", ".join([*free, *known]) or "none"
-        problems = [f"unexpected keyword {name!r}" for name in unknown]
-        problems += [f"missing keyword {name!r}" for name in missing]
-        raise TypeError(f"{op}: {'; '.join(problems)} (keywords of {op}: {takes})")
+    required = [attr.name for attr in signature.attrs if not attr.optional]
+    problems = [f"unexpected keyword {name!r}" for name in unknown]
+    problems += [f"missing keyword {name!r}" for name in required if name not in given]
+    if problems:
+        raise _misused(signature, problems)
     attrs = tuple(
         (name, encode(op, attr, options[name])) for name, attr in known.items() if name in given
     )
-    return attrs, tuple((dim, _size(op, dim, options[dim])) for dim in free)
+    return attrs, tuple((dim, _size(op, dim, options[dim])) for dim in free if dim in given)
+
+
+def _misused(signature: Signature, problems: Sequence[str]) -> TypeError:
+    op, takes = signature.op, [*signature.free_dims, *(attr.name for attr in signature.attrs)]
+    return TypeError(
+        f"{op}: {'; '.join(problems)} (keywords of {op}: {', '.join(takes) or 'none'})"
+    )
+
+
+def _with_all_sizes(
+    name: str, signature: Signature, arrays: Sequence[Any], attrs: Attrs, sizes: Sizes
+) -> Sizes:
+    """The free dimensions, of which those that are not given have a size of the operands'.
+
+    Raises TypeError where several sizes fit, or none.
+    """
+    target, variant = resolve(name, [array.dtype for array in arrays], None)
+    dtypes = tuple(dtype_name(array.dtype) for array in arrays)
+    shapes = [tuple(array.shape) for array in arrays]
+    _, own = _symbolic_batch(target, variant, tuple(shapes))
+    given, missing = dict(sizes), [d for d in signature.free_dims if d not in dict(sizes)]
+
+    def fits(chosen: Sequence[int]) -> bool:
+        everything = given | dict(zip(missing, chosen, strict=True))
+        try:
+            _infer(
+                target, dtypes, own, attrs, tuple((d, everything[d]) for d in signature.free_dims)
+            )
+        except (TypeError, ValueError):
+            return False
+        return True
+
+    ranks = variant.ranks(shapes)
+    known = {n for shape, rank in zip(own, ranks, strict=True) for n in shape[len(shape) - rank :]}
+    found = [it for it in itertools.product(sorted(known), repeat=len(missing)) if fits(it)]
+    # A dimension that is free indeed fits with other sizes, too.
+    others = (
+        [*it[:i], other, *it[i + 1 :]]
+        for it in found[:1]
+        for i, size in enumerate(it)
+        for other in (size - 1, size + 1)
+    )
+    if len(found) == 1 and not any(map(fits, others)):
+        given |= zip(missing, found[0], strict=True)
+        return tuple((dim, given[dim]) for dim in signature.free_dims)
+    raise _misused(signature, [f"missing keyword {dim!r}" for dim in missing])
 
 
 def _size(op: str, dim: str, value: Any) -> int:

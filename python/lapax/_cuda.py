@@ -17,7 +17,7 @@ import jax
 from jax.extend.core import Primitive
 
 from lapax import _jax_private as private
-from lapax import _library, _unused
+from lapax import _library, _selection, _unused
 from lapax._lowering import dtype_name, is_static, lower_target, numpy_dtype
 from lapax._rules import for_others
 from lapax._table import targets
@@ -59,11 +59,12 @@ def replace_formats(primitives: Mapping[Primitive, str]) -> list[Callable[[], No
 
 
 def _usable() -> bool:
-    """Whether this liblapax has kernels, and no driver here that is too old for them.
+    """Whether this liblapax has kernels, which are not left, and no driver here that is too old for
+    them.
 
     Without any driver they are usable: the program may be lowered for another machine.
     """
-    if _library.cuda_kernels() == 0:
+    if _library.cuda_kernels() == 0 or _selection.leaves_platform(PLATFORM):
         return False
     reason = _library.cuda_unfit()
     if reason is not None:
@@ -98,7 +99,7 @@ def _own(op: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any) 
         aval.dtype == numpy_dtype(operand.dtype) and is_static(aval.shape)
         for aval, operand in zip(avals, (*variant.args, *variant.rets), strict=True)
     )
-    if variant is None or not served or for_others(ctx):
+    if variant is None or not served or for_others(ctx) or not _selection.serves(target):
         kept: Sequence[Any] = stock(ctx, *operands, **params)
         return kept
     attributes = {attr.name: params[attr.name] for attr in target.signature.attrs}
@@ -125,4 +126,4 @@ def _eigh_values(
 def _names(ctx: Any) -> dict[str, str]:
     if for_others(ctx):
         return {}
-    return {target.name: target.jax_name for target in targets(PLATFORM)}
+    return {t.name: t.jax_name for t in targets(PLATFORM) if _selection.serves(t)}

@@ -14,9 +14,9 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from lapax import _backend, _library, _unknown, check
+from lapax import _backend, _library, _selection, _unknown, check
 from lapax._call import ffi_call
-from lapax._install import is_installed
+from lapax._install import is_installed, left_to_jax
 from lapax._lowering import numpy_dtype
 from lapax._supported import NEWEST_JAX, OLDEST_JAX
 from lapax._table import Target, targets
@@ -106,19 +106,27 @@ def _facts(device: jax.Device | str, verbose: bool) -> Iterator[tuple[str, str]]
         yield "backend", _described(backend)
     yield "in force", _in_force()
     yield from _cuda(verbose)
-    yield "installed", "yes" if is_installed() else "no (lapax.install() in a program does that)"
+    yield (
+        "installed",
+        "yes" if is_installed() else "no (lapax.install() in a program does that, or LAPAX=1)",
+    )
 
 
 def _left_to_jax() -> Iterator[tuple[str, str]]:
-    """On a JAX that lapax was not checked on: each part that install() leaves to it, and why."""
-    if _unknown.is_known():
-        return
+    """What install() leaves to JAX, and why: what is installed here, else what it would be."""
     try:
-        left = _unknown.lines(_unknown.found(None))
+        left = list(left_to_jax() if is_installed() else _would_leave())
     except ValueError as error:
         left = [f"unknown: {error}"]
-    for line in left or ["nothing: all that was looked at fits, and answers are JAX's"]:
+    if not left and not _unknown.is_known():
+        left = ["nothing: all that was looked at fits, and answers are JAX's"]
+    for line in left:
         yield "left to jax", line
+
+
+def _would_leave() -> Iterator[str]:
+    yield from _unknown.lines(_unknown.found(None))
+    yield from _selection.chosen().said
 
 
 def _cuda(verbose: bool) -> Iterator[tuple[str, str]]:

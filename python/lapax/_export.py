@@ -151,9 +151,9 @@ def require_fitting(path: str, function: Callable[..., Any], count: int) -> None
         ) from error
 
 
-def needs_64_bits(shapes: Sequence[jax.ShapeDtypeStruct]) -> bool:
-    """Whether JAX must be told to keep 64-bit numbers."""
-    return any(np.dtype(s.dtype).itemsize >= (16 if s.dtype.kind == "c" else 8) for s in shapes)
+def needs_64_bits(args: Sequence[Any]) -> bool:
+    """Whether JAX must be told to keep 64-bit numbers of these arrays or shapes."""
+    return any(np.dtype(a.dtype).itemsize >= (16 if a.dtype.kind == "c" else 8) for a in args)
 
 
 def compile_flags() -> str:

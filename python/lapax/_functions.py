@@ -51,7 +51,10 @@ def documentation(op: str) -> str:
     signature = members[0].signature
     lines = [signature.doc.strip(), "", "Args:"]
     lines += _operands(members, "args")
-    lines += [f"    {dim}: size of that dimension of the result." for dim in signature.free_dims]
+    lines += [
+        f"    {dim}: size of that dimension of the result; may be missing where one size fits."
+        for dim in signature.free_dims
+    ]
     lines += [f"    {_attribute(op, attr)}" for attr in signature.attrs]
     lines += ["", "Returns:"]
     lines += _operands(members, "rets")
@@ -95,7 +98,10 @@ def _python_signature(op: str, signature: Signature) -> inspect.Signature:
         inspect.Parameter(arg.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=ArrayLike)
         for arg in signature.variants[0].args
     ]
-    parameters += [inspect.Parameter(d, keyword, annotation=int) for d in signature.free_dims]
+    parameters += [
+        inspect.Parameter(dim, keyword, default=None, annotation=int | None)
+        for dim in signature.free_dims
+    ]
     # Python wants no order among keyword-only parameters with and without a default.
     for attr in signature.attrs:
         default = None if attr.optional else inspect.Parameter.empty

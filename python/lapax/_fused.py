@@ -25,7 +25,7 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jax.extend.core import Primitive
 
-from lapax import _cuda, _row_major, _rules, _unused
+from lapax import _cuda, _row_major, _rules, _selection, _unused
 from lapax import _jax_private as private
 from lapax import _reference as reference
 from lapax._lowering import dtype_name
@@ -58,15 +58,27 @@ def _rewritten_or_kept(failed: Callable[[Exception], None], module: Any, jaxpr: 
 def _rewritten(module: Any, jaxpr: Any) -> Any:
     """A body with the calls found in it, and without results that nobody reads."""
     platforms = set(private.platforms(module))
-    if not platforms <= _PLATFORMS or _rules.for_others(module) or not holds(jaxpr, _PARTS):
+    if not platforms <= _PLATFORMS or any(map(_selection.leaves_platform, platforms)):
+        return jaxpr
+    if _rules.for_others(module) or not holds(jaxpr, _PARTS):
         return jaxpr
     alone = platforms == {_rules.PLATFORM}
     program = Program(jaxpr, _PARTS, _call if alone else lambda _: None)
     if alone:
         program.visit({"lu_pivots_to_permutation": _permutation_of_pivots})
         program.visit(_RULES)
-    program.without_unused(_unused.RULES if private.knows_results() else {})
+        program.restore({it.primitive.name for it in _FUSED if not it.is_served()})
+    program.without_unused(_unused_rules(platforms) if private.knows_results() else {})
     return program.jaxpr(jaxpr)
+
+
+def _unused_rules(platforms: set[str]) -> dict[str, Callable[[Sequence[bool], Any], Any]]:
+    """Those for operations that are lapax's on all of these platforms."""
+    return {
+        name: rule
+        for name, rule in _unused.RULES.items()
+        if not any(_selection.leaves(name, platform) for platform in platforms)
+    }
 
 
 _PLATFORMS = frozenset({_rules.PLATFORM, _cuda.PLATFORM})
@@ -114,6 +126,10 @@ class _Fused:
     def __call__(self, *arrays: jax.Array, **params: Any) -> list[jax.Array]:
         results: list[jax.Array] = self.primitive.bind(*arrays, **params)
         return results
+
+    def is_served(self) -> bool:
+        """Whether its target is not left to JAX. What is may be a step to what is not."""
+        return _selection.serves_op(self.op, _rules.PLATFORM)
 
     def fits(self, avals: Sequence[Any], params: Any) -> bool:
         """Whether the target serves square matrices of these types, of batches that are alike."""
@@ -207,7 +223,11 @@ def _by_both_triangles(program: Program, eqn: Any) -> Any:
     ):
         return None
     whole = _factored(program, factor, lower=lower)
-    if whole is not None and _posv_p.fits([whole[0].aval, b.aval], whole[1]):
+    if (
+        whole is not None
+        and _posv_p.is_served()
+        and _posv_p.fits([whole[0].aval, b.aval], whole[1])
+    ):
         a, params = whole
         return eqn.replace(primitive=_posv_p.primitive, invars=[a, b], params=params)
     params = {"lower": lower}

@@ -11,18 +11,36 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 from jax.extend.core import Primitive
 
-from lapax import _cuda, _derivatives, _fused, _refused, _row_major, _rules, _unknown, _unused
+from lapax import (
+    _cuda,
+    _derivatives,
+    _fused,
+    _refused,
+    _row_major,
+    _rules,
+    _selection,
+    _unknown,
+    _unused,
+)
 from lapax import _jax_private as private
 from lapax._after_import import after_import
 from lapax._hooks import Part
-from lapax._register import take_over
+from lapax._register import take_over, taken_over
 from lapax._rules import PLATFORM
+from lapax._selection import Selection, Words
 from lapax._unknown import Left
+
+
+class _Wanted(NamedTuple):
+    """What is left to JAX: what does not fit it, and what users leave."""
+
+    unfit: Left
+    selection: Selection
 
 
 class _State:
@@ -31,14 +49,28 @@ class _State:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.undo: list[Callable[[], None]] = []
-        self.explicit = False
-        self.contexts: set[object] = set()
+        self.explicit: _Wanted | None = None
+        self.contexts: dict[object, _Wanted] = {}
+        """By open block, the innermost last."""
+        self.applied: _Wanted | None = None
+
+    @property
+    def wanted(self) -> _Wanted | None:
+        """By the innermost block, else by `install()`."""
+        return next(reversed(self.contexts.values()), self.explicit)
 
 
 _state = _State()
 
 
-def install(*, takeover: bool = False, unknown_jax: _unknown.Mode | None = None) -> None:
+def install(
+    *,
+    platforms: Words | None = None,
+    only: Words | None = None,
+    leave: Words | None = None,
+    takeover: bool = False,
+    unknown_jax: _unknown.Mode | None = None,
+) -> None:
     """Lets jax.numpy.linalg, jax.scipy.linalg and jax.lax.linalg compute on lapax.
 
     On the CPU, and on NVIDIA's GPUs where this liblapax was built with CUDA kernels. Arguments and
@@ -63,16 +95,34 @@ def install(*, takeover: bool = False, unknown_jax: _unknown.Mode | None = None)
             and why. "leave" leaves everything to JAX.
 
     Raises:
-        ValueError: another `unknown_jax`.
+        ValueError: another `unknown_jax`, a name of nothing, or with takeover, which serves all of
+            jaxlib's names on the CPU, a selection that leaves some of them.
         RuntimeError: takeover where JAX already has a CPU backend; it must come before the first
-            array, `jax.devices()` or compiled function. Nothing is installed then.
+            array, `jax.devices()` or compiled function.
+
+    After an error all is as it was.
     """
     with _state.lock:
-        left = _unknown.left(unknown_jax)
-        if takeover and not left.parts.keys() & {Part.TAKEOVER, Part.RULES}:
+        selection = _selected(_selection.chosen(platforms, only, leave), takeover)
+        wanted = _Wanted(_unknown.left(unknown_jax), selection)
+        if takeover and not wanted.unfit.parts.keys() & {Part.TAKEOVER, Part.RULES}:
             take_over()
-        _apply(left)
-        _state.explicit = True
+        before, _state.explicit = _state.explicit, wanted
+        try:
+            _settle()
+        except BaseException:
+            _state.explicit = before
+            raise
+
+
+def _selected(selection: Selection, takeover: bool = False) -> Selection:
+    """The selection, where names that were taken over do not stand against it."""
+    if (takeover or taken_over()) and any(platform == PLATFORM for platform, _ in selection.left):
+        raise ValueError(
+            "lapax.install(takeover=True) serves all of jaxlib's names on the CPU, to the end of "
+            f"the process; there cannot be left to jaxlib: {', '.join(selection.said)}"
+        )
+    return selection
 
 
 def uninstall() -> None:
@@ -83,28 +133,53 @@ def uninstall() -> None:
     computing on lapax.
     """
     with _state.lock:
-        _state.explicit = False
+        _state.explicit = None
         _state.contexts.clear()
         _revert()
 
 
 @contextlib.contextmanager
-def installed() -> Iterator[None]:
+def installed(
+    *, platforms: Words | None = None, only: Words | None = None, leave: Words | None = None
+) -> Iterator[tuple[str, ...]]:
     """A block inside which lapax is installed, in all threads. Blocks nest.
 
-    The rules are restored when the last open block ends, unless `install()` was called.
+    Its value is that of `left_to_jax()`. The arguments are `install`'s, and those of the innermost
+    block are in force; a block without any changes nothing where lapax is installed already. What
+    was before is restored when the block ends.
     """
-    token = object()
+    token, nothing_said = object(), (platforms, only, leave) == (None, None, None)
     with _state.lock:
-        _apply(_unknown.left(None))
-        _state.contexts.add(token)
+        wanted = _state.applied if nothing_said else None
+        if wanted is None:
+            selection = _selected(_selection.chosen(platforms, only, leave))
+            wanted = _Wanted(_unknown.left(None), selection)
+        _state.contexts[token] = wanted
+        try:
+            _settle()
+        except BaseException:
+            del _state.contexts[token]
+            raise
+        left = left_to_jax()
     try:
-        yield
+        yield left
     finally:
         with _state.lock:
-            _state.contexts.discard(token)
-            if not _state.explicit and not _state.contexts:
-                _revert()
+            if _state.contexts.pop(token, None) is not None:
+                _settle()
+
+
+def left_to_jax() -> tuple[str, ...]:
+    """What of JAX's linear algebra stays with JAX though lapax is installed, a text for each.
+
+    By arguments of `install`, the environment variable LAPAX_LEAVE, or since a newer JAX does not
+    fit. Empty where nothing is left, or lapax is not installed.
+    """
+    with _state.lock:
+        if _state.wanted is None:
+            return ()
+        unfit, selection = _state.wanted
+        return (*_unknown.lines(unfit), *selection.said)
 
 
 def exporting(
@@ -141,21 +216,39 @@ def is_installed() -> bool:
 def on_trial(left: Left) -> Iterator[None]:
     """A block inside which lapax is installed but for this; nothing must be installed yet."""
     with _state.lock:
-        _apply(left)
+        _apply(_Wanted(left, _selection.EVERYTHING))
         try:
             yield
         finally:
             _revert()
 
 
-def _apply(left: Left) -> None:
-    if _state.undo or Part.RULES in left.parts:
+def _settle() -> None:
+    """Lets what is wanted be in force; where that fails, what was before."""
+    before = _state.applied
+    if _state.wanted == before:
+        return
+    _revert()
+    if _state.wanted is None:
         return
     try:
-        _replace_rules(left)
+        _apply(_state.wanted)
+    except BaseException:
+        if before is not None:
+            _apply(before)
+        raise
+
+
+def _apply(wanted: _Wanted) -> None:
+    if Part.RULES in wanted.unfit.parts:
+        return
+    _selection.put_in_force(wanted.selection)
+    try:
+        _replace_rules(wanted.unfit)
     except BaseException:
         _revert()
         raise
+    _state.applied = wanted
     jax.clear_caches()
 
 
@@ -176,13 +269,15 @@ def _replace_rules(left: Left) -> None:
         if name not in left.families
     }
     for name, primitive in primitives.items():
+        if _selection.leaves(name, PLATFORM):
+            continue
         entry = private.lowering_entry(primitive, PLATFORM)
         if entry is None and name in _row_major.NAMES:
             stock = private.common_rule(primitive)
             _replace(primitive, functools.partial(_rules.row_major, name, stock), True)
         elif entry is not None:
             _replace(primitive, _wrapped(name, primitive, entry.rule), entry.inline)
-        elif _rules.serves(name):
+        elif _rules.serves(name) and _selection.serves_op(name, PLATFORM):
             # The table names an op after the primitive only where it has the primitive's contract.
             rule = functools.partial(_rules.own, name, private.common_rule(primitive))
             _replace(primitive, rule, True)
@@ -207,7 +302,7 @@ def _replace_rules(left: Left) -> None:
 
 def _fuse(left: Left) -> None:
     without_q = functools.partial(_rules.qr_r, private.common_rule(_unused.qr_r_p))
-    if "qr" not in left.families:
+    if "qr" not in left.families and not _selection.leaves("qr", PLATFORM):
         _replace(_unused.qr_r_p, without_q, True)
     failed = None if _unknown.is_known() else _unknown.not_fused
     _state.undo.extend(_fused.rewrite_programs(failed))
@@ -244,6 +339,8 @@ def _wrapped(name: str, primitive: Primitive, stock: private.Rule) -> private.Ru
 
 
 def _revert() -> None:
+    _state.applied = None
+    _selection.put_in_force(_selection.EVERYTHING)
     if not _state.undo:
         return
     while _state.undo:

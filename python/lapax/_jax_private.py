@@ -14,6 +14,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -308,6 +309,20 @@ def platforms(module: Any) -> Sequence[str]:
 def fresh(var: Any) -> Any:
     """A variable of the same type."""
     return Var(var.aval)
+
+
+_JAX = str(Path(jax.__file__).parent)
+
+
+def is_within_jax(eqn: Any) -> bool:
+    """Whether no line of a user's is known to have made an equation, as in functions of JAX's own.
+
+    0.8.0: the traceback of an equation in an inner jit goes up to the program's first line;
+    0.12.0.1: to the function that is jitted, and the equation that calls it has the rest.
+    """
+    traceback = getattr(getattr(eqn, "source_info", None), "traceback", None)
+    frames: Any = getattr(traceback, "frames", ())
+    return bool(frames) and frames[-1].file_name.startswith(_JAX)
 
 
 _BODIES = (Jaxpr, _type("ClosedJaxpr"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 import math
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,14 +48,19 @@ class Program:
         self._primitives = primitives
         self._call = call
         self._same: dict[Any, Any] = {}
+        self._replaced: dict[int, tuple[Any, Any]] = {}
+        """By the identity of an equation: it, and the one that it is in place of."""
         self.eqns: list[Any] = []
         self._open(jaxpr, None)
         self._outvars = list(jaxpr.outvars)
         self._renew()
 
-    def _open(self, jaxpr: Any, scope: dict[Any, Any] | None) -> None:
-        """Appends a body's equations; those of an inner one with new variables, kept in `scope`."""
+    def _open(self, jaxpr: Any, scope: dict[Any, Any] | None, caller: Any = None) -> None:
+        """Appends a body's equations; those of an inner one with new variables, kept in `scope`,
+        and as if they stood at its caller where they say no line of a user's."""
         for eqn in jaxpr.eqns:
+            if caller is not None and private.is_within_jax(eqn):
+                eqn = eqn.replace(source_info=caller.source_info)
             invars, outvars = eqn.invars, list(eqn.outvars)
             if scope is not None:
                 invars = [_renamed(scope, atom) for atom in invars]
@@ -70,10 +75,12 @@ class Program:
             body = None if matched is not None else self._body(eqn)
             if body is None:
                 self.eqns.append(matched or eqn)
+                if matched is not None:
+                    self._replaced[id(matched)] = matched, eqn
                 continue
             operands, opened = body
             inner = dict(zip(opened.invars, operands, strict=True))
-            self._open(opened, inner)
+            self._open(opened, inner, eqn)
             for var, atom in zip(outvars, opened.outvars, strict=True):
                 self._same[var] = self.atom(_renamed(inner, atom))
 
@@ -149,8 +156,18 @@ class Program:
                 self._same[eqn.outvars[0]] = new
                 continue
             kept.append(new)
+            if new is not eqn:
+                self._replaced[id(new)] = new, eqn
             self._makers.update(dict.fromkeys(new.outvars, new))
         self.eqns = kept
+        self._renew()
+
+    def restore(self, names: Collection[str]) -> None:
+        """Puts back what equations of these primitives are in place of."""
+        for i, eqn in enumerate(self.eqns):
+            while eqn.primitive.name in names and id(eqn) in self._replaced:
+                _, eqn = self._replaced[id(eqn)]
+            self.eqns[i] = eqn
         self._renew()
 
     def without_unused(self, rules: Mapping[str, Callable[[Sequence[bool], Any], Any]]) -> None:

@@ -113,7 +113,7 @@ def _result(op: str) -> str:
 def _signature(op: str) -> str:
     signature = ops()[op][0].signature
     parameters = [f"{arg.name}: ArrayLike" for arg in signature.variants[0].args]
-    keywords = [f"{dim}: int" for dim in signature.free_dims]
+    keywords = [f"{dim}: int | None = None" for dim in signature.free_dims]
     for attr in signature.attrs:
         default = " = None" if attr.optional else ""
         keywords.append(f"{attr.name}: {_functions.annotation(op, attr)}{default}")

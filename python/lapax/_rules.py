@@ -14,7 +14,7 @@ import jax
 from jax.extend.core import Primitive
 
 from lapax import _jax_private as private
-from lapax import _row_major
+from lapax import _row_major, _selection
 from lapax._call import call_p, in_front
 from lapax._lowering import dtype_name, is_static, lower_target
 from lapax._register import taken_over
@@ -100,8 +100,8 @@ def _call(
 ) -> Sequence[Any]:
     """A call of the op's target; its results beyond the primitive's are dropped.
 
-    `instead` serves calls without attributes, symbolic shapes, dtypes that the table does not have
-    and programs that run without lapax.
+    `instead` serves calls without attributes, symbolic shapes, dtypes that the table does not have,
+    targets that are left and programs that run without lapax.
     """
     avals = (*ctx.avals_in, *ctx.avals_out)
     for target in targets(PLATFORM):
@@ -109,6 +109,8 @@ def _call(
         if target.signature.op != op or variant is None:
             continue
         if attributes is None or not all(is_static(aval.shape) for aval in avals):
+            break
+        if not _selection.serves(target):
             break
         if for_others(ctx):
             break
@@ -315,7 +317,11 @@ def _whole_then_part(
 def _names(ctx: Any) -> dict[str, str]:
     """What each of jaxlib's names becomes: itself where a program must keep it or may."""
     keep = for_others(ctx) or (taken_over() and exporting_context.value is None)
-    return {target.name: target.name if keep else target.jax_name for target in targets(PLATFORM)}
+    return {
+        target.name: target.name if keep else target.jax_name
+        for target in targets(PLATFORM)
+        if _selection.serves(target)
+    }
 
 
 def for_others(ctx: Any) -> bool:

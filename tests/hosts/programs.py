@@ -3,15 +3,12 @@
     python programs.py FOLDER PLUGIN
 
 For each function and dtype a file NAME.mlirbc, of the StableHLO version that the plugin states,
-and NAME.data: the number of arguments and of answers, then each array; numbers little-endian,
-counts and sizes i64. An array is its dtype in 8 bytes filled with zeros, how far it may be off
-relative to its largest entry (f64), its rank, its sizes, its elements. The answers are stock JAX's;
-programs return what does not depend on the choice of signs, phases and orders.
+and NAME.data, which lapax/_data.py describes. The answers are stock JAX's; programs return what
+does not depend on the choice of signs, phases and orders.
 """
 
 from __future__ import annotations
 
-import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lapax import _export
+from lapax import _data, _export
 
 N, BATCH = 5, 3
 
@@ -88,12 +85,6 @@ def argument(dtype: np.dtype, shape: tuple[int, ...], seed: int) -> np.ndarray:
     return (x + np.eye(N) * N).astype(dtype)
 
 
-def packed(array: np.ndarray, tolerance: float) -> bytes:
-    head = struct.pack("<8sdq", NAMES[array.dtype].encode(), tolerance, array.ndim)
-    sizes = struct.pack(f"<{array.ndim}q", *array.shape)
-    return head + sizes + np.ascontiguousarray(array).tobytes()
-
-
 def write(folder: Path, name: str, dtype: np.dtype, version: str) -> None:
     function = both(FUNCTIONS[name])
     args = [argument(dtype, (BATCH, N, N), 1), argument(dtype, (N, N), 2)]
@@ -101,12 +92,7 @@ def write(folder: Path, name: str, dtype: np.dtype, version: str) -> None:
     file = folder / f"{name}.{NAMES[dtype]}"
     file.with_name(file.name + ".mlirbc").write_bytes(_export.portable(text, version))
     answers = [np.asarray(x) for x in jax.tree.leaves(jax.jit(function)(*args))]
-    # What a backward stable method may be off on well-conditioned matrices of this size.
-    tolerance = 100 * N * float(np.finfo(dtype).eps)
-    data = struct.pack("<qq", len(args), len(answers))
-    data += b"".join(packed(x, 0.0) for x in args)
-    data += b"".join(packed(x, tolerance) for x in answers)
-    file.with_name(file.name + ".data").write_bytes(data)
+    file.with_name(file.name + ".data").write_bytes(_data.data(args, answers))
 
 
 def main(folder: Path, plugin: Path) -> None:

@@ -272,3 +272,28 @@ def test_free_dimensions_beyond_an_address_space():
         lapax.ffi.svd_subset(np.eye(3, dtype=np.float32), k=2**62, start=0)
     with pytest.raises(ValueError, match=r"^cu_lu_pivots_to_permutation: .*address space"):
         lapax.ffi.lu_pivots_to_permutation(np.zeros(3, np.int32), p=2**62)
+
+
+def test_sizes_that_have_one_answer_may_be_missing():
+    a = np.ones((2, 6, 4), np.float32)
+
+    def sizes(mode, **options):
+        _, _, u, vt, _ = jax.eval_shape(lambda x: lapax.ffi.gesdd(x, mode=mode, **options), a)
+        return u.shape[-1], vt.shape[-2]
+
+    assert sizes("A") == (6, 4)
+    assert sizes("S") == (4, 4)
+    assert sizes("S", u_cols=4) == sizes("S", u_cols=None) == (4, 4)
+    assert jax.eval_shape(lapax.ffi.qr, a.mT)[0].shape == (2, 4, 4)
+    assert jax.vmap(lambda x: lapax.ffi.gesdd(x, mode="A"))(a).u.shape == (2, 6, 6)
+    for function, missing in (
+        (lambda: lapax.ffi.qr(a), "c"),  # 4 or 6
+        (lambda: lapax.ffi.gesdd(a, mode="N"), "u_cols"),  # Nobody cares.
+        (lambda: lapax.ffi.gesdd(a[0, 0], mode="A"), "u_cols"),
+        (lambda: lapax.ffi.eigh_subset(a[:, :4], start=0, uplo="L"), "k"),  # 4 and fewer
+        (lambda: lapax.ffi.lu_pivots_to_permutation(np.zeros(3, np.int32)), "p"),  # 3 and more
+    ):
+        with pytest.raises(TypeError, match=f"missing keyword '{missing}'"):
+            function()
+    with pytest.raises(ValueError, match="u with m columns for mode All"):
+        lapax.ffi.gesdd(a, mode="A", u_cols=5, vt_rows=4)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 import re
+import shutil
+import struct
+import subprocess
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +18,8 @@ import pytest
 from lapax import _export, _library
 from lapax.__main__ import main
 from programs import run_python
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def call_targets(text: str) -> set[str]:
@@ -101,6 +107,123 @@ def test_export_says_where_it_cannot_write(tmp_path, capsys):
         assert capsys.readouterr().err.startswith(f"{place} cannot be written: ")
 
 
+@pytest.fixture(scope="session")
+def plugin():
+    """A PJRT plugin, with its header beside it in `include`."""
+    path = os.environ.get("LAPAX_PJRT_PLUGIN")
+    if not path:
+        pytest.skip("no LAPAX_PJRT_PLUGIN; `make test` sets it")
+    return pathlib.Path(path)
+
+
+@pytest.fixture(scope="session")
+def compiled(plugin, tmp_path_factory):
+    """Compiles a program of examples/host by the flags that `paths` gives; where it is."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        pytest.skip("no C compiler compiles the host")
+
+    @functools.cache
+    def compile_(name):
+        program = tmp_path_factory.mktemp("host") / name
+        flags = f"{_export.compile_flags()} {_export.link_flags()}".split()
+        warnings = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
+        header = ["-isystem", plugin.parent / "include"]  # Not ours to be warned about.
+        source = ROOT / "examples" / "host" / f"{name}.c"
+        command = [compiler, *warnings, source, "-o", program, *flags, *header, "-ldl", "-lm"]
+        subprocess.run(command, check=True)
+        return program
+
+    return compile_
+
+
+def host(program, *words):
+    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "2"}
+    return subprocess.run([program, *words], env=environment, capture_output=True, text=True)
+
+
+def test_the_minimal_host(plugin, compiled, tmp_path):
+    file = tmp_path / "cholesky.mlirbc"
+    words = ["jax.numpy.linalg.cholesky", "f64[2,2]", "--plugin", str(plugin), "-o", str(file)]
+    assert main(["export", *words]) == 0
+    done = host(compiled("minimal"), plugin, file)
+    assert (done.returncode, done.stdout) == (0, "2 0\n1 2\n"), done.stderr
+    assert host(compiled("minimal"), plugin).returncode == 2
+    refused = host(compiled("minimal"), _library.path(), file)
+    assert (refused.returncode, refused.stderr) == (2, "usage: minimal plugin.so cholesky.mlirbc\n")
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "outputs"),
+    [
+        ("jax.numpy.linalg.solve", ["{a}", "f64[3,4,2]"], 1),
+        ("jax.numpy.linalg.eigh", ["c64[4,4]"], 2),
+        ("jax.scipy.linalg.lu_factor", ["f32[5,5]"], 2),
+        ("jax.numpy.linalg.svd", ["f64[2,6,4]"], 3),
+    ],
+)
+def test_a_host_runs_what_was_just_exported(function, args, outputs, plugin, compiled, tmp_path):
+    a = tmp_path / "a.npy"
+    np.save(a, np.arange(48.0).reshape(3, 4, 4) + 9 * np.eye(4))
+    file = tmp_path / "program.mlirbc"
+    args = [arg.format(a=a) for arg in args]
+    words = [function, *args, "--plugin", str(plugin), "--with-data", "-o", str(file)]
+    assert main(["export", *words]) == 0
+    done = host(compiled("host"), plugin, file, file.with_suffix(".data"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(re.findall("^output", done.stdout, re.M)) == outputs
+
+
+def test_the_data_are_those_of_the_files(tmp_path, capsys):
+    a, b = np.array([[4.0, 1.0], [2.0, 3.0]], np.float32), np.array([1.0, 2.0], np.float32)
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
+    files = [str(tmp_path / name) for name in ("a.npy", "b.npy")]
+    file = tmp_path / "x.mlir"
+    words = ["export", "jax.numpy.linalg.solve", *files, "--text", "--with-data", "-o", str(file)]
+    assert main(words) == 0
+    assert (
+        capsys.readouterr()
+        .out.splitlines()[1]
+        .startswith(f"{tmp_path / 'x.data'}: 2 arguments, 1 answers, ")
+    )
+    data = file.with_suffix(".data").read_bytes()
+    assert struct.unpack_from("<qq", data) == (2, 1)
+    assert struct.unpack_from("<8sdqqq", data, 16) == (b"f32" + bytes(5), 0.0, 2, 2, 2)
+    assert data[56:72] == a.tobytes()
+    assert struct.unpack_from("<8sdqq", data, 72) == (b"f32" + bytes(5), 0.0, 1, 2)
+    assert data[104:112] == b.tobytes()
+    name, tolerance, rank, size = struct.unpack_from("<8sdqq", data, 112)
+    assert (name.rstrip(b"\0"), rank, size) == (b"f32", 1, 2)
+    assert tolerance == pytest.approx(200 * np.finfo(np.float32).eps)
+    x = np.frombuffer(data[144:], np.float32)
+    np.testing.assert_allclose(x, np.linalg.solve(a, b), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["{missing}.npy"], "missing.npy cannot be read: "),
+        (["{broken}.npy"], "broken.npy cannot be read: "),
+        (["{half}.npy"], "half.npy: expected dtype f32, f64, c64, c128, i32, got f16"),
+        (["i32[3,3]"], "no numbers are made up for i32[3, 3]: give them as a .npy file"),
+        (["f16[3,3]"], "no numbers are made up for f16[3, 3]: give them as a .npy file"),
+    ],
+)
+def test_export_says_what_is_wrong_with_data(words, message, tmp_path, capsys):
+    (tmp_path / "broken.npy").write_text("nothing")
+    np.save(tmp_path / "half.npy", np.zeros((3, 3), np.float16))
+    places = {name: tmp_path / name for name in ("missing", "broken", "half")}
+    words = [word.format(**places) for word in words]
+    command = ["export", "jax.numpy.negative", *words, "--text", "--with-data", "-o"]
+    assert main([*command, str(tmp_path / "x")]) == 1
+    assert message in capsys.readouterr().err
+    if "npy" not in words[0]:
+        assert main(["export", "jax.numpy.linalg.inv", "f32[2,2]", *command[3:], "x.data"]) == 1
+        assert "x.data: the data are to be in a file of that name" in capsys.readouterr().err
+    assert list(tmp_path.glob("x*")) == []
+
+
 @pytest.mark.parametrize("text", ["f64[]", "f64[3]", "c128[3, 5,5]", "bool[0,2]"])
 def test_shapes_of_the_command_line(text):
     shape = _export.shape(text)
@@ -108,11 +231,8 @@ def test_shapes_of_the_command_line(text):
     assert shape.shape == tuple(map(int, sizes))
 
 
-def test_a_plugin_states_its_version():
-    plugin = os.environ.get("LAPAX_PJRT_PLUGIN")
-    if not plugin:
-        pytest.skip("no LAPAX_PJRT_PLUGIN; `make test` sets it")
-    assert re.fullmatch(r"1\.\d+\.\d+", _export.readable_version(pathlib.Path(plugin)))
+def test_a_plugin_states_its_version(plugin):
+    assert re.fullmatch(r"1\.\d+\.\d+", _export.readable_version(plugin))
 
 
 def test_paths(capsys):

@@ -7,6 +7,8 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import jax
@@ -82,6 +84,14 @@ except ImportError as error:
 def test_pyproject_asks_for_the_supported_versions():
     text = (ROOT / "pyproject.toml").read_text()
     assert f'"jax>={_supported.OLDEST_JAX}", ' in text
+
+
+def test_extras_bring_jax_for_gpus():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    theirs = metadata.metadata("jax").get_all("Provides-Extra")
+    for extra in ("cuda12", "cuda13"):
+        assert extras["optional-dependencies"][extra] == [f"jax[{extra}]"]
+        assert extra in theirs
 
 
 @pytest.mark.parametrize(

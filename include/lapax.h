@@ -1,1 +1,0 @@
-../python/lapax/include/lapax.h
