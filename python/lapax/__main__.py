@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     listing = commands.add_parser("targets", help="list the custom-call targets of liblapax")
     listing.add_argument("--platform", choices=["cpu", "cuda"], help="only this platform's")
-    listing.add_argument("--markdown", action="store_true", help="as the table of the README")
+    listing.add_argument("--markdown", action="store_true", help="as docs/targets.md")
     doctor = commands.add_parser("doctor", help="report versions and self-test every target")
     doctor.add_argument("--verbose", action="store_true", help="also what no GPU was found by")
     doctor.add_argument("--json", action="store_true", help="the report as one JSON object")

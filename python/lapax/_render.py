@@ -43,9 +43,23 @@ def listing(targets: tuple[Target, ...]) -> str:
     return "\n".join(lines) + "\n"
 
 
+TARGETS = """\
+<!-- python -m lapax targets --markdown > docs/targets.md -->
+
+# Targets
+
+What `lapax.ffi` has a function for, by platform. Each works for any number of leading batch
+dimensions. Inside a JAX process jaxlib owns the names it serves, so lapax registers each target as
+`lapax.` + name; where jaxlib has no such target on the platform, under the bare name as well.
+
+| op | platform | targets | call | what |
+|---|---|---|---|---|
+"""
+
+
 def markdown(targets: tuple[Target, ...]) -> str:
-    """The table of the README: a row per op and platform, its targets in one cell."""
-    lines = ["| op | platform | targets | call | what |", "|---|---|---|---|---|"]
+    """docs/targets.md: a row per op and platform, its targets in one cell."""
+    lines = []
     grouped: dict[tuple[str, str], list[Target]] = {}
     for target in targets:
         grouped.setdefault((target.signature.op, target.platform), []).append(target)
@@ -54,8 +68,8 @@ def markdown(targets: tuple[Target, ...]) -> str:
         dtypes = " ".join(dict.fromkeys(d for t in members for d in t.dtypes))
         what = " ".join(members[0].doc.strip().split("\n\n")[0].split()).replace("|", "\\|")
         form = f"`{call(members[0])}`"
-        lines.append(f"| `{op}` | {platform} | {names} ({dtypes}) | {form} | {what} |")
-    return "\n".join(lines) + "\n"
+        lines.append(f"| `{op}` | {platform} | {names} ({dtypes}) | {form} | {what} |\n")
+    return TARGETS + "".join(lines)
 
 
 def linalg() -> str:

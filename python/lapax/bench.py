@@ -22,7 +22,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapax import check
-from lapax._bench import charts, conditions, goals, lapack, machine, mkl, report, scipy_side, text
+from lapax._bench import (
+    charts,
+    conditions,
+    goals,
+    lapack,
+    machine,
+    mkl,
+    page,
+    report,
+    scipy_side,
+    text,
+)
 from lapax._bench.measure import Other, Program, measured
 from lapax._bench.plan import Job, Prepared, memory, never_returns, plan, too_large
 from lapax._bench.rows import Row, Subject, UnavailableError, read_csv, write_csv
@@ -35,12 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Prints the table; returns 1 where an answer of lapax was wrong, else 0."""
     parser = _parser()
     options = parser.parse_args(argv)
-    if options.markdown:
-        rows = options.markdown
+    if source := options.markdown or options.notes:
         # The page names no folder of one machine.
-        source = rows.name if rows.is_absolute() else rows.as_posix()
-        with rows.open(newline="", encoding="utf-8") as file:
-            print(report.markdown(*read_csv(file), source), end="")
+        name = source.name if source.is_absolute() else source.as_posix()
+        with source.open(newline="", encoding="utf-8") as file:
+            rows, about = read_csv(file)
+        wanted = page.markdown(rows, about, name) if options.markdown else report.notes(rows)
+        print(wanted, end="")
         return 0
     try:
         jobs = plan(options.only, options.quick)
@@ -114,6 +126,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--markdown", type=Path, metavar="CSV", help="only print docs/performance.md from such rows"
+    )
+    parser.add_argument(
+        "--notes",
+        type=Path,
+        metavar="CSV",
+        help="only print the tables of docs/performance-notes.md",
     )
     return parser
 

@@ -25,6 +25,7 @@ from lapax._bench import (
     machine,
     measure,
     mkl,
+    page,
     plan,
     report,
     rows,
@@ -255,27 +256,49 @@ def test_html_is_well_formed():
     assert image.get("src", "").startswith("data:image/png;base64,")
 
 
-def test_markdown_has_goals_families_and_the_machine():
-    lines = report.markdown([ROW], {"cpu": "fast"}, "rows.csv").splitlines()
+def test_the_page_has_sizes_functions_conditions_and_the_machine():
+    loop = dataclasses.replace(ROW, kind="loop", ours=5e-4)
+    target = dataclasses.replace(ROW, kind="target", name="lapack_dpotrf_ffi", op="potrf")
+    alone = dataclasses.replace(ROW, condition="threads=1", theirs=4e-3)
+    shown = page.markdown([ROW, loop, target, alone], {"cpu": "fast"}, "rows.csv")
+    lines = shown.splitlines()
     assert lines[0] == "<!-- python -m lapax bench --markdown rows.csv > docs/performance.md -->"
     assert "- cpu: fast" in lines
-    assert any("20.0" in line and "15" in line for line in lines)
+    (linear,) = [line for line in lines if "`cholesky`, `solve`" in line and "f64 | 20.0 |" in line]
+    assert linear.endswith("| - | - | - | - | - |")
+    assert "| `cholesky` | 1 | 20.00 | 20.00 | 40.00 | 40.00 | - | - |" in lines
+    assert "| function | 1 core |" in lines
+    assert "| `cholesky` | 4.00 |" in lines
+    assert "| `potrf` | 1 | 20.00 | 20.00 |" in lines
+    # A table stands wherever the template has room for one.
+    assert not re.search("^<!-- [a-z]+ -->$", shown, re.MULTILINE)
+
+
+def test_every_family_and_condition_has_words_for_the_page():
+    assert set(page.FUNCTIONS) == set(goals.FAMILIES)
+    assert set(page.CONDITIONS) >= set(conditions.CONDITIONS) - {"threads"}
+
+
+def test_notes_have_goals_and_floors():
+    shown = report.notes([ROW])
+    (goal,) = [line for line in shown.splitlines() if line.startswith("| linear |")]
+    assert "20.0 | 15 | met" in goal
+    assert "| jax | cholesky | quiet | 1 | 20.00 | 20.00 |" in shown
 
 
 def test_markdown_lists_rows_in_which_another_is_faster():
     slow = dataclasses.replace(ROW, name="slow", ours=4e-2)
     noise = dataclasses.replace(ROW, name="noise", ours=2.02e-2)
     mkl = dataclasses.replace(ROW, name="beside", mkl=5e-4)
-    page = report.markdown([ROW, slow, noise, mkl], {}, "rows.csv").partition("## Rows")[2]
-    assert "in 2 of 4 rows" in page
-    assert [name in page for name in ("slow", "beside", "noise", "cholesky")] == [True] * 2 + [
-        False
-    ] * 2
+    shown = report.slower([ROW, slow, noise, mkl])
+    assert "in 2 of 4 rows" in shown
+    names = ("slow", "beside", "noise", "cholesky")
+    assert [name in shown for name in names] == [True, True, False, False]
     both = dataclasses.replace(slow, name="both", mkl=5e-4)
-    page = report.markdown([slow, both], {}, "rows.csv").partition("## Rows")[2]
-    assert [page.count(f"| {name} |") for name in ("slow", "both")] == [1, 1]
+    shown = report.slower([slow, both])
+    assert [shown.count(f"| {name} |") for name in ("slow", "both")] == [1, 1]
     # No time of MKL's: neither that nor the ratio to it.
-    assert [line.count("| - ") for line in page.splitlines() if "| slow |" in line] == [2]
+    assert [line.count("| - ") for line in shown.splitlines() if "| slow |" in line] == [2]
 
 
 def test_the_commit_is_that_of_a_tracked_file_alone(monkeypatch, tmp_path):
@@ -377,6 +400,8 @@ def test_command_line(capsys, tmp_path):
     assert capsys.readouterr().out.startswith(
         f"<!-- python -m lapax bench --markdown {path.name} >"
     )
+    assert bench.main(["--notes", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("## Goals\n")
     with pytest.raises(SystemExit):
         bench.main(["--only", "nothing"])
 

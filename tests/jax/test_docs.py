@@ -1,7 +1,11 @@
-"""The guides to targets show the example's own lines, and name each place where one stands."""
+"""Pages agree with what they are made from: an example's lines, tables behind charts and numbers.
+
+A doctest of xla-ffi builds the Rust of docs/writing-a-target.md.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 from pathlib import Path
@@ -41,3 +45,47 @@ def test_every_place_of_the_example_is_named() -> None:
     named = set(re.findall(r"`([\w/-]+\.(?:rs|cu|py))`", guide))
     assert places - named == set()
     assert {it for it in named if not (ROOT / it).is_file()} == set()
+
+
+spec = importlib.util.spec_from_file_location("figures", ROOT / "docs" / "site" / "figures.py")
+assert spec is not None
+assert spec.loader is not None
+figures = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(figures)
+
+REDRAW = "run `python docs/site/figures.py`"
+
+
+@pytest.mark.parametrize("name", figures.DATA)
+def test_a_chart_is_of_its_table(name: str) -> None:
+    assert re.search(r"\d", figures.description(name))
+    assert figures.described(name) == figures.description(name), REDRAW
+
+
+def test_the_readme_has_the_numbers_of_the_pages() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert readme.count("| **") == 6
+    assert readme == figures.with_numbers(readme), REDRAW
+
+
+def test_every_chart_is_shown() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"\(images/(\w+)\.svg\)", page))
+    assert shown == set(figures.DATA) == set(figures.DRAW)
+    assert shown == {path.stem for path in (ROOT / figures.IMAGES).glob("*.svg")}
+
+
+def test_every_variable_is_a_setting() -> None:
+    """All of lapax's environment variables that any file reads stand in docs/settings.md."""
+    kinds = ["*.rs", "*.py", "*.c", "Makefile", ".ci/*"]
+    listed = subprocess.run(
+        ["git", "ls-files", *kinds], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("no git repository to list the files of")
+    files = [ROOT / name for name in listed.stdout.splitlines()]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    variables = set(re.findall(r"\bLAPAX_[A-Z_]+[A-Z]\b", text)) - {"LAPAX_H"}
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert len(variables) > 10
+    assert variables == set(re.findall(r"\bLAPAX_[A-Z_]+[A-Z]\b", page))

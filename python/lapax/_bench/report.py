@@ -1,20 +1,16 @@
-"""Reports of measured rows: one self-contained HTML page, and docs/performance.md."""
+"""Reports of measured rows: one self-contained HTML page, and tables in Markdown."""
 
 from __future__ import annotations
 
 import base64
 import html as escape
-import itertools
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 
 from lapax._bench import goals, text
 from lapax._bench.rows import Row, geometric_mean
-
-PROSE = Path(__file__).with_name("performance.md")
-"""What docs/performance.md says besides figures."""
 
 GOAL_COLUMNS = (
     "family", "sizes", "dtypes", "reached", "goal", "", "at the floor", "rows", "left out",
@@ -61,20 +57,54 @@ def html(rows: Sequence[Row], machine: Mapping[str, str], images: Mapping[str, b
     )
 
 
-def markdown(rows: Sequence[Row], machine: Mapping[str, str], source: str) -> str:
-    """docs/performance.md from the rows in the file `source`."""
-    about = "\n".join(f"- {name}: {value}" for name, value in machine.items())
+def notes(rows: Sequence[Row]) -> str:
+    """The tables of docs/performance-notes.md."""
     return (
-        f"<!-- python -m lapax bench --markdown {source} > docs/performance.md -->\n\n"
-        f"{PROSE.read_text(encoding='utf-8')}\n## The machine\n\n{about}\n\n"
-        f"## Goals\n\n{_pipes(GOAL_COLUMNS, _goals(rows))}\n"
+        f"## Goals\n\n{pipes(GOAL_COLUMNS, _goals(rows))}\n"
         f"## Functions and ops\n\nGeometric means; the time over the floor is a median.\n\n"
-        f"{_pipes(FAMILY_COLUMNS, _families(rows))}\n"
-        f"## Rows in which another is faster\n\n{_slower(rows)}"
+        f"{pipes(FAMILY_COLUMNS, _families(rows))}"
     )
 
 
-def _slower(rows: Sequence[Row]) -> str:
+@dataclass(frozen=True)
+class Mean:
+    """What the undisturbed rows of a function or an op are in one condition; NaN is unknown."""
+
+    kind: str
+    name: str
+    condition: str
+    rows: int
+    ratio: float
+    """The geometric mean of stock JAX's time over lapax's, and the smallest one."""
+    least: float
+    floors: float
+    """The median of lapax's time over the floor."""
+    mkl: float
+    mkl_least: float
+    lapack: float
+    lapack_least: float
+    scipy: float
+    scipy_least: float
+
+
+def means(rows: Sequence[Row]) -> Iterator[Mean]:
+    """One for each kind, function or op, and condition that has undisturbed rows."""
+    for key in dict.fromkeys((row.kind, row.op, row.condition) for row in rows):
+        quiet = [row for row in rows if (row.kind, row.op, row.condition) == key and row.quiet]
+        floors = [row.ours / row.floor for row in quiet if row.floor > 0]
+        if quiet:
+            yield Mean(
+                *key,
+                len(quiet),
+                *_mean_and_least(row.ratio for row in quiet),
+                statistics.median(floors) if floors else math.nan,
+                *_mean_and_least(row.to_mkl for row in quiet),
+                *_mean_and_least(row.to_lapack for row in quiet),
+                *_mean_and_least(row.to_scipy for row in quiet),
+            )
+
+
+def slower(rows: Sequence[Row]) -> str:
     """How many rows are below 1, and those that are below what noise explains."""
     quiet = [row for row in rows if row.quiet and row.condition not in ("memory", "compile")]
     stock = [row for row in quiet if row.ratio < 1]
@@ -84,14 +114,14 @@ def _slower(rows: Sequence[Row]) -> str:
     return (
         f"Stock JAX is faster in {len(stock)} of {len(quiet)} rows, with a ratio below {NOISE:g} "
         f"in {len(shown)}, and MKL with one below {MKL_LEAST:g} in {len(besides)}. Those:\n\n"
-        f"{_pipes(SLOWER_COLUMNS, map(_slower_cells, [*shown, *others]))}"
+        f"{pipes(SLOWER_COLUMNS, map(_slower_cells, [*shown, *others]))}"
     )
 
 
 def _slower_cells(row: Row) -> tuple[str, ...]:
     what = (row.kind, row.name, row.dtype, f"{row.m} × {row.n}", str(row.batch), row.condition)
     times = (row.ours, row.theirs, row.mkl, row.floor)
-    return (*what, *map(text.duration, times), *map(_ratio, (row.ratio, row.to_mkl)))
+    return (*what, *map(text.duration, times), *map(ratio, (row.ratio, row.to_mkl)))
 
 
 def _goals(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
@@ -103,25 +133,20 @@ def _goals(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
 
 
 def _families(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
-    keys = dict.fromkeys((row.kind, row.op, row.condition) for row in rows)
-    for key in keys:
-        quiet = [row for row in rows if (row.kind, row.op, row.condition) == key and row.quiet]
-        ratios = [row.ratio for row in quiet]
-        floors = [row.ours / row.floor for row in quiet if row.floor > 0]
-        if quiet:
-            floor = f"{statistics.median(floors):.1f}" if floors else "-"
-            others = (
-                [row.to_mkl for row in quiet],
-                [row.to_lapack for row in quiet],
-                [row.to_scipy for row in quiet],
-            )
-            columns = itertools.chain.from_iterable(map(_mean_and_least, others))
-            yield *key, str(len(quiet)), *_mean_and_least(ratios), floor, *columns
+    for one in means(rows):
+        floor = "-" if math.isnan(one.floors) else f"{one.floors:.1f}"
+        others = (
+            one.mkl, one.mkl_least, one.lapack, one.lapack_least, one.scipy, one.scipy_least,
+        )  # fmt: skip
+        yield (
+            one.kind, one.name, one.condition, str(one.rows),
+            ratio(one.ratio), ratio(one.least), floor, *map(ratio, others),
+        )  # fmt: skip
 
 
-def _mean_and_least(ratios: Iterable[float]) -> tuple[str, str]:
-    known = [ratio for ratio in ratios if not math.isnan(ratio)]
-    return (f"{geometric_mean(known):.2f}", f"{min(known):.2f}") if known else ("-", "-")
+def _mean_and_least(ratios: Iterable[float]) -> tuple[float, float]:
+    known = [it for it in ratios if not math.isnan(it)]
+    return geometric_mean(known), min(known, default=math.nan)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -136,8 +161,9 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (*what, *times, f"{row.ratio:.2f}", *rest, f"{row.residual:.2g}", note)
 
 
-def _ratio(ratio: float) -> str:
-    return "-" if math.isnan(ratio) else f"{ratio:.2f}"
+def ratio(value: float) -> str:
+    """Two places; "-" for NaN."""
+    return "-" if math.isnan(value) else f"{value:.2f}"
 
 
 def _percent(share: float) -> str:
@@ -152,7 +178,8 @@ def _table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return f"<table><tr>{head}</tr>{body}</table>"
 
 
-def _pipes(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+def pipes(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
     table = [columns, ["---"] * len(columns), *lines]
     return "".join(f"| {' | '.join(line)} |\n" for line in table)
 
