@@ -297,7 +297,8 @@ def _replace_rules(left: Left) -> None:
     if Part.FUSED not in left.parts:
         _fuse(left)
     _state.undo.extend(_derivatives.serve(left.families))
-    _state.undo.extend(_refused.serve())
+    if not _selection.leaves_platform(PLATFORM):
+        _state.undo.extend(_refused.serve())
 
 
 def _fuse(left: Left) -> None:

@@ -41,12 +41,14 @@ def serve() -> Iterator[Callable[[], None]]:
     for where, names in FUNCTIONS.items():
         module = importlib.import_module(where)
         for name in filter(functools.partial(hasattr, module), names):
-            yield _replace(module, name)
+            yield _replace(module, where, name)
 
 
-def _replace(module: Any, name: str) -> Callable[[], None]:
+def _replace(module: Any, where: str, name: str) -> Callable[[], None]:
     stock = getattr(module, name)
     ours = _answering(name, stock)
+    # Pickled by where it is found: the private module, which `stock` names, keeps stock.
+    ours.__module__ = where
     setattr(module, name, ours)
 
     def undo() -> None:

@@ -6,6 +6,7 @@ import ast
 import functools
 import importlib
 import inspect
+import pickle
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,7 @@ from jax.lax import linalg
 from jax.test_util import check_grads
 
 import lapax
+from lapax import _refused
 from lapax._supported import is_checked
 from programs import assert_close
 
@@ -287,3 +289,20 @@ def test_uninstall_puts_back_what_was():
         assert jsl.schur is not before[1]
         assert inspect.signature(jsl.schur) == inspect.signature(before[1])
     assert (jsl.eigh, jsl.schur, jnp.linalg.slogdet) == before
+
+
+def test_functions_are_pickled_by_their_public_names_and_are_jaxs_again_afterwards():
+    found = [
+        (importlib.import_module(where), name)
+        for where, names in _refused.FUNCTIONS.items()
+        for name in names
+        if hasattr(importlib.import_module(where), name)
+    ]
+    before = [getattr(module, name) for module, name in found]
+    with lapax.installed():
+        for module, name in found:
+            function = getattr(module, name)
+            assert pickle.loads(pickle.dumps(function)) is function
+    assert [getattr(module, name) for module, name in found] == before
+    with lapax.installed(platforms="cuda"):
+        assert [getattr(module, name) for module, name in found] == before
