@@ -80,7 +80,7 @@ fn decompose<T: Scalar<Real = T>>(
         ItemsMut::new("v", batch, &[n, if vectors { part.len() } else { 0 }], v)?,
         ItemsMut::new("w", batch, &[part.len()], w)?,
     );
-    if part.is_empty() {
+    if batch == 0 || part.is_empty() {
         return Ok(());
     }
     let scratch = || Scratch::new(job, n, part.clone());
