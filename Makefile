@@ -28,7 +28,7 @@ AVX512 := $(shell grep -m 1 -o -w avx512f /proc/cpuinfo 2>/dev/null)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := cuda xla-ffi/fake lapax-cpu/testing $(if $(AVX512),avx512) $(if $(REFERENCE),lapack)
 
-.PHONY: help build demo test test-rust test-python test-borders test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint lint-workflows format abi docs publish-crates clean model miri fuzz memcheck test-next test-versions test-plugins
+.PHONY: help build wheels demo test test-rust test-python test-borders test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint lint-workflows format abi docs publish-crates clean model miri fuzz memcheck test-next test-versions test-plugins
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -100,6 +100,9 @@ $(OLDEST)/.lapax: out/wheel/.wheel $(TESTS)/.lapax
 	    "jax==$$oldest" "jaxlib==$$oldest" flatbuffers folx mpmath pytest pytest-xdist quax out/wheel/lapax-*.whl
 	$(OLDEST)/bin/python $(PIP) install --force-reinstall --no-deps out/wheel/lapax-*.whl
 	touch $@
+
+wheels: ## those of Linux, macOS and Windows, on Linux, in dist/; an hour and more on two cores
+	.ci/wheel --cross $(TARGETS)
 
 demo: build ## two real jobs, on stock JAX and on lapax
 	@$(SAY) "a minute" "two real jobs" $(PY) examples/demo.py

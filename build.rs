@@ -5,6 +5,10 @@ fn main() {
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,liblapax.so");
     }
+    // What programs that link the library look for it by.
+    if std::env::var("CARGO_CFG_TARGET_VENDOR").as_deref() == Ok("apple") {
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-install_name,@rpath/liblapax.dylib");
+    }
     // Where NVIDIA's wheels lie beside the package, for CUDA 13 and for CUDA 12, seen from the library.
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux")
         && std::env::var_os("CARGO_FEATURE_CUDA").is_some()
