@@ -22,6 +22,7 @@ for_each_scalar!(
     nan_stays_in_its_matrix,
     same_bits_everywhere,
     empty,
+    wrong_sizes_are_named,
 );
 
 const ORDERS: [usize; 5] = [1, 2, 7, 33, 300];
@@ -372,4 +373,13 @@ fn empty<T: Sample>() {
     let short = solve_banded(1, band(3), 1, &[T::ONE; 11], &[T::ONE; 3], &mut x, &Serial);
     let expected = "operand ab holds 11 elements, but its dimensions ask for 12";
     assert_eq!(short.map_err(|e| e.to_string()), Err(expected.to_owned()));
+}
+
+fn wrong_sizes_are_named<T: Sample>() {
+    let definite = Definite { uplo: Uplo::Lower, beside: 1, n: 3 };
+    let (short, b, mut x) = ([T::ONE; 5], [T::ONE; 3], [T::ONE; 3]);
+    let error = cho_solve_banded(1, definite, 1, &short, &b, &mut x, &Serial).unwrap_err();
+    assert!(error.to_string().contains("factor"), "{error}");
+    let error = solveh_banded(1, definite, 1, &short, &b, &mut x, &Serial).unwrap_err();
+    assert!(error.to_string().contains("ab"), "{error}");
 }

@@ -10,6 +10,7 @@ use lapax as _;
 mod backend;
 mod banded;
 mod block_tridiagonal;
+mod block_tridiagonal_lu;
 mod cholesky;
 mod cholesky_update;
 mod definite;

@@ -228,8 +228,13 @@ impl Variant {
                 });
                 sane(shape, arg.dims.len(), Form::Diagonals(main.unwrap_or(last)))
             }
-            ("block_tridiagonal", "off_diagonal" | "l_off_diagonal") => {
-                sane(shape, arg.dims.len(), Form::Beside)
+            (
+                "block_tridiagonal",
+                "off_diagonal" | "l_off_diagonal" | "lower" | "upper" | "upper_factor",
+            ) => sane(shape, arg.dims.len(), Form::Beside),
+            ("block_tridiagonal", "pivots") => {
+                let n = dim("n");
+                numbers(shape, |i| i64::try_from(i).unwrap() % n.max(1))
             }
             _ => sane(shape, arg.dims.len(), Form::Plain),
         })

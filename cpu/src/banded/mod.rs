@@ -92,7 +92,7 @@ pub fn solve_banded<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let Band { lower, upper, n } = band;
-    let operands = operands(batch, [band.width(), n, nrhs], ab, b, x)?;
+    let operands = operands(batch, [band.width(), n, nrhs], ("ab", ab), b, x)?;
     let products =
         n.saturating_mul(band.width().saturating_add(nrhs)).saturating_mul(lower.saturating_add(1));
     let time = nanoseconds::<T>(products);
@@ -158,7 +158,7 @@ pub fn solveh_banded<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let Definite { uplo, beside, n } = definite;
-    let operands = operands(batch, [beside + 1, n, nrhs], ab, b, x)?;
+    let operands = operands(batch, [beside + 1, n, nrhs], ("ab", ab), b, x)?;
     let time = nanoseconds::<T>(products(definite, nrhs));
     match route::definite(batch, beside, (n, nrhs)) {
         Route::Lanes => {
@@ -255,7 +255,7 @@ pub fn cho_solve_banded<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let Definite { uplo, beside, n } = definite;
-    let operands = operands(batch, [beside + 1, n, nrhs], factor, b, x)?;
+    let operands = operands(batch, [beside + 1, n, nrhs], ("factor", factor), b, x)?;
     let time = nanoseconds::<T>(products(definite, nrhs));
     match route::factor(batch, beside, (n, nrhs)) {
         By::Lanes => {
@@ -278,16 +278,16 @@ pub fn cho_solve_banded<T: Scalar>(
 
 type Operands<'a, T> = (Items<'a, T>, Items<'a, T>, ItemsMut<'a, T>);
 
-/// The operands of a solver.
+/// The operands of a solver, of which the diagonals have a name.
 fn operands<'a, T: Scalar>(
     batch: usize,
     [bands, n, nrhs]: [usize; 3],
-    ab: &'a [T],
+    (name, ab): (&'static str, &'a [T]),
     b: &'a [T],
     x: &'a mut [T],
 ) -> Result<Operands<'a, T>, Error> {
     Ok((
-        Items::new("ab", batch, &[bands, n], ab)?,
+        Items::new(name, batch, &[bands, n], ab)?,
         Items::new("b", batch, &[n, nrhs], b)?,
         ItemsMut::new("x", batch, &[n, nrhs], x)?,
     ))

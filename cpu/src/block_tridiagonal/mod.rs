@@ -4,6 +4,7 @@
 //! the block Aᵢ₊₁ᵢ: `diagonal` is count × n × n, `off_diagonal` (count − 1) × n × n, by rows. L has blocks in the same
 //! places: Lᵢᵢ·Lᵢᵢᴴ = Aᵢᵢ − Lᵢᵢ₋₁·Lᵢᵢ₋₁ᴴ and Lᵢ₊₁ᵢ = Aᵢ₊₁ᵢ·Lᵢᵢ⁻ᴴ. What is done grows linearly with `count`.
 
+mod general;
 pub(crate) mod route;
 mod rows;
 mod single;
@@ -21,6 +22,7 @@ use crate::{Error, Scalar, Threads};
 use route::{Route, factor_products, inverse_products, route, solve_products};
 
 pub use crate::matrix::blocks::{Band, BandMut, Blocks};
+pub use general::{Factors, General, block_tridiagonal_lu, block_tridiagonal_lu_solve};
 pub use lapax_core::Sweeps;
 
 /// L of each matrix of a batch.

@@ -3,31 +3,45 @@
 
 use pulp::Simd;
 
-use crate::Scalar;
 use crate::simd::lane_real::LaneReal;
 use crate::simd::lines::{self, LaneNumbers, transpose_numbers};
 use crate::simd::loops::Divisor;
 use crate::simd::vector::{Lane, MAX_LANES, Reg, Vector};
+use crate::{Diag, Scalar, Trans, Uplo};
 
 /// Rows that are worked on together, so that none waits for its own last sum.
 pub(super) const TOGETHER: usize = 4;
 
-/// ±op(A) for a square A by rows, where op may take the adjoint.
+/// ±op(A) for a square A by rows, or a triangle of it.
 #[derive(Clone, Copy)]
 pub(super) struct Coefficients<'a, T> {
     pub(super) a: &'a [T],
     pub(super) n: usize,
-    pub(super) adjoint: bool,
-    pub(super) negated: bool,
+    trans: Trans,
+    negated: bool,
+    /// Which triangle of op(A) a substitution is with, and whether it has ones on its diagonal.
+    uplo: Uplo,
+    diag: Diag,
 }
 
 impl<'a, T: Scalar> Coefficients<'a, T> {
     pub(super) fn of(a: &'a [T], n: usize) -> Self {
-        Self { a, n, adjoint: false, negated: false }
+        Self::op(a, n, Trans::None)
+    }
+
+    /// For substitutions with op of a lower triangle.
+    pub(super) fn op(a: &'a [T], n: usize, trans: Trans) -> Self {
+        Self::triangle(a, n, trans, Uplo::Lower, Diag::NonUnit)
     }
 
     pub(super) fn adjoint(a: &'a [T], n: usize) -> Self {
-        Self { adjoint: true, ..Self::of(a, n) }
+        Self::op(a, n, Trans::ConjTranspose)
+    }
+
+    /// op of a triangle of A.
+    pub(super) fn triangle(a: &'a [T], n: usize, trans: Trans, uplo: Uplo, diag: Diag) -> Self {
+        let uplo = if trans == Trans::None { uplo } else { uplo.other() };
+        Self { a, n, trans, negated: false, uplo, diag }
     }
 
     pub(super) fn negated(self) -> Self {
@@ -36,7 +50,11 @@ impl<'a, T: Scalar> Coefficients<'a, T> {
 
     #[inline(always)]
     fn at(self, i: usize, j: usize) -> T {
-        let x = if self.adjoint { self.a[j * self.n + i].conj() } else { self.a[i * self.n + j] };
+        let x = match self.trans {
+            Trans::None => self.a[i * self.n + j],
+            Trans::Transpose => self.a[j * self.n + i],
+            Trans::ConjTranspose => self.a[j * self.n + i].conj(),
+        };
         if self.negated { -x } else { x }
     }
 
@@ -101,8 +119,8 @@ fn write_rows<S: Simd, T: Scalar>(
     }
 }
 
-/// X ← op(L)⁻¹·X for a lower triangular L: from the first row to the last, or of its adjoint from the last to the
-/// first.
+/// X ← op(A)⁻¹·X for a triangle of op(A): from the first row to the last of a lower one, from the last to the first of
+/// an upper one.
 #[inline(always)]
 pub(super) fn substitute<S: Simd, T: Scalar>(
     simd: S,
@@ -134,16 +152,19 @@ fn substitute_rows<S: Simd, T: Scalar, const N: usize>(
     (nrhs, from): (usize, usize),
 ) {
     let n = l.n;
-    let (first, known) = if l.adjoint { (n - done - N, n - done..n) } else { (done, 0..done) };
+    let upper = l.uplo == Uplo::Upper;
+    let (first, known) = if upper { (n - done - N, n - done..n) } else { (done, 0..done) };
     let mut sums = l.reduced::<S, N>(simd, first, known, (x, x), (nrhs, from));
     for step in 0..N {
-        let at = |step: usize| if l.adjoint { N - 1 - step } else { step };
+        let at = |step: usize| if upper { N - 1 - step } else { step };
         let r = at(step);
         for k in (0..step).map(at) {
             let factor = T::Lane::<S>::splat(simd, l.at(first + r, first + k));
             sums[r] = sums[r].sub_mul(factor, sums[k]);
         }
-        sums[r] = divide::<S, T>(simd, sums[r], l.at(first + r, first + r));
+        if l.diag == Diag::NonUnit {
+            sums[r] = divide::<S, T>(simd, sums[r], l.at(first + r, first + r));
+        }
     }
     write_rows::<S, T>(&sums, x, first, (nrhs, from));
 }

@@ -17,7 +17,7 @@ use crate::simd::vector::{Lane, Reg};
 /// The right-hand sides, or the columns of a block of the inverse, from which on a register holds neighbours in a row:
 /// fewer go one by one. `inverse` of f64 on one core of Zen 5, ns a block in registers and so: order 2 150 and 60, 3 240
 /// and 110, 4 200 and 270.
-const WIDE: usize = 4;
+pub(super) const WIDE: usize = 4;
 
 /// The order of blocks up to which they are factored number by number: likewise order 2 53 and 37, 4 170 and 67, 8 230
 /// and 250.

@@ -1,5 +1,8 @@
 //! Square blocks on the diagonal of a matrix, and those below them.
 
+use crate::Scalar;
+use crate::simd::scalar::nan;
+
 /// How many blocks a diagonal has, and their order.
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks {
@@ -43,5 +46,14 @@ impl Blocks {
     pub(crate) fn of<T>(self, diagonal: &[T], i: usize) -> &[T] {
         let square = self.n * self.n;
         &diagonal[i * square..(i + 1) * square]
+    }
+}
+
+/// What the LU factors of blocks of order n are where there are none: NaN, and rows that stay.
+pub(crate) fn spoil<T: Scalar>(n: usize, lu: &mut [T], pivots: &mut [i32], upper: &mut [T]) {
+    lu.fill(nan());
+    upper.fill(nan());
+    for pivots in pivots.chunks_exact_mut(n) {
+        pivots.iter_mut().zip(0..).for_each(|(pivot, row)| *pivot = row);
     }
 }

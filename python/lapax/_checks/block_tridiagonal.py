@@ -170,6 +170,84 @@ def _inverse_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Arr
     return unless(hermitian, error / scale)
 
 
+# block_tridiagonal_lu: A = L·U with S on L's diagonal, E below it and G above U's ones.
+
+
+def _general_inputs(
+    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, _: Attrs
+) -> tuple[Array, ...]:
+    """Blocks on the diagonal dominate; their own rows are not in the order of the largest."""
+    diagonal, lower = _band(rng, dtype, size)
+    upper = normal(rng, dtype, lower.shape) / (4 + 4 * np.sqrt(size.n))
+    return lower.astype(dtype), diagonal[..., ::-1, :].astype(dtype), upper.astype(dtype)
+
+
+def _joined(lower: Array, diagonal: Array, upper: Array) -> Array:
+    """The dense matrix of these blocks."""
+    *batch, count, n, _ = diagonal.shape
+    a = np.zeros((*batch, count, n, count, n), wide(diagonal).dtype)
+    for i in range(count):
+        a[..., i, :, i, :] = diagonal[..., i, :, :]
+        if i + 1 < count:
+            a[..., i + 1, :, i, :] = lower[..., i, :, :]
+            a[..., i, :, i + 1, :] = upper[..., i, :, :]
+    return a.reshape(*batch, count * n, count * n)
+
+
+def _pivot_blocks(lu: Array, pivots: Array) -> Array:
+    """S of its factors and the rows that were swapped."""
+    n = lu.shape[-1]
+    s = (np.tril(wide(lu), -1) + np.eye(n)) @ np.triu(wide(lu))
+    for j in reversed(range(n)):
+        other = np.broadcast_to(pivots[..., j, None, None], (*s.shape[:-2], 1, n))
+        there = np.take_along_axis(s, other, -2)
+        np.put_along_axis(s, other, s[..., j, None, :].copy(), -2)
+        s[..., j, :] = there[..., 0, :]
+    return np.asarray(s)
+
+
+def _product_of_factors(lower: Array, lu: Array, pivots: Array, upper: Array) -> Array:
+    s = _pivot_blocks(lu, pivots)
+    ones = np.broadcast_to(np.eye(s.shape[-1]), s.shape)
+    return np.asarray(_joined(lower, s, 0 * upper) @ _joined(0 * lower, ones, upper))
+
+
+def _lu_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    a, (lu, pivots, upper) = _joined(*args), rets
+    n = lu.shape[-1]
+    rows = np.arange(n)
+    sound = np.all((pivots >= rows) & (pivots < max(n, 1)), axis=(-2, -1))
+    bounded = np.all(np.abs(np.tril(lu, -1)) < 1.5, axis=(-3, -2, -1))
+    safe = np.where((pivots >= rows) & (pivots < n), pivots, rows)
+    error = _product_of_factors(args[0], lu, safe, upper) - a
+    return unless(sound & bounded, scaled(error, norm(a), a.shape[-1], args[1]))
+
+
+# block_tridiagonal_lu_solve: op(A)·X = B for A = L·U.
+
+
+def _lu_solve_inputs(
+    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, attrs: Attrs
+) -> tuple[Array, ...]:
+    lower, diagonal, upper = _general_inputs(rng, dtype, size, attrs)
+    n = diagonal.shape[-1]
+    # Any factors do: a unit lower triangle with small numbers, and an upper one that dominates.
+    lu = np.tril(diagonal, -1) / (4 * max(n, 1)) + np.triu(diagonal) / 4 + 3 * np.eye(n)
+    pivots = np.minimum(np.arange(n) + 1, max(n - 1, 0)).astype(np.int32)
+    pivots = np.broadcast_to(pivots, diagonal.shape[:-1]).copy()
+    b = normal(rng, dtype, (*diagonal.shape[:-1], SIDES))
+    return lower, lu.astype(dtype), pivots, upper, b
+
+
+def _lu_solve_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
+    a = _product_of_factors(*args[:4])
+    if not code_is(attrs, "trans", "N"):
+        a = a.swapaxes(-1, -2)
+    if code_is(attrs, "trans", "C"):
+        a = a.conj()
+    return _system_ratios(a, norm(a), _flat(args[4]), _flat(rets[0]))
+
+
 def _factor_flops(size: Size, _: Attrs) -> float:
     return size.m * size.n**3 * 7 / 3
 
@@ -194,6 +272,18 @@ CHECKS = {
         _cho_solve_inputs, _cho_solve_ratios, _sweeps_flops, rectangular=True
     ),
     "block_tridiagonal_solve": Check(_solve_inputs, _solve_ratios, _solve_flops, rectangular=True),
+    "block_tridiagonal_lu": Check(
+        _general_inputs,
+        _lu_ratios,
+        lambda size, _: size.m * size.n**3 * 14 / 3,
+        rectangular=True,
+    ),
+    "block_tridiagonal_lu_solve": Check(
+        _lu_solve_inputs,
+        _lu_solve_ratios,
+        lambda size, _: size.m * size.n**2 * SIDES * 6,
+        rectangular=True,
+    ),
     "block_tridiagonal_inverse": Check(
         _factor_inputs, _inverse_ratios, _inverse_flops, rectangular=True
     ),

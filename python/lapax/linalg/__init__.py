@@ -22,6 +22,11 @@ from lapax.linalg._band_spectra import (
     eigvalsh_tridiagonal,
 )
 from lapax.linalg._banded import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded
+from lapax.linalg._block_lu import (
+    BlockTridiagonalLU,
+    block_tridiagonal_lu,
+    block_tridiagonal_lu_solve,
+)
 from lapax.linalg._block_tridiagonal import (
     block_tridiagonal_cho_solve,
     block_tridiagonal_cholesky,
@@ -95,6 +100,7 @@ from lapax.linalg._toeplitz import (
 from lapax.linalg._truncated import truncated_eigh, truncated_svd
 
 __all__ = [
+    "BlockTridiagonalLU",
     "PivotedCholesky",
     "RefinedSolution",
     "SolveLogdet",
@@ -104,6 +110,8 @@ __all__ = [
     "block_tridiagonal_cholesky",
     "block_tridiagonal_inverse",
     "block_tridiagonal_logdet",
+    "block_tridiagonal_lu",
+    "block_tridiagonal_lu_solve",
     "block_tridiagonal_matmul",
     "block_tridiagonal_sample",
     "block_tridiagonal_solve",

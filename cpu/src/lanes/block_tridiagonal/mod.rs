@@ -1,6 +1,7 @@
 //! Block-tridiagonal Hermitian positive definite matrices, one in each lane: A = L·Lᴴ, block after block.
 
 mod blocks;
+pub(crate) mod general;
 mod groups;
 
 use lapax_core::{Items, ItemsMut, Real as _, Sweeps};

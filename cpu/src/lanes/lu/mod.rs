@@ -238,7 +238,7 @@ impl<S: Simd, X: Lane<S>> Steps for Elimination<'_, S, X> {
 
 /// Swaps the first element with that of row `index`, one of `rows`, the rows of the others.
 #[inline(always)]
-fn swap<S: Simd, X: Lane<S>>(
+pub(super) fn swap<S: Simd, X: Lane<S>>(
     simd: S,
     column: &mut [Reg<S, X>],
     index: Vector<S, X::Real>,
