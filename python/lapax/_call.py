@@ -34,7 +34,7 @@ _DERIVATIVES = {
     "cholesky": "jax.numpy.linalg.cholesky",
     "eig": "jax.numpy.linalg.eig",
     "eigh": "jax.numpy.linalg.eigh",
-    "functions": "lapax.linalg.expm",
+    "functions": "the functions of lapax.linalg",
     "ldl": "lapax.linalg.ldl or lapax.linalg.solve",
     "lu": "jax.scipy.linalg.lu_factor or jax.numpy.linalg.solve",
     "qr": "jax.numpy.linalg.qr",

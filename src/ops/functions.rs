@@ -19,4 +19,37 @@ super::ops! { functions;
         functions::expm(call.batch, call.n, call.a, call.x, threads)
     };
     cuda = none;
+
+    /// Solution of R·Y + Y·S = F, or with `minus` of R·Y − Y·S = F, for upper triangular R and S (xTRSYL).
+    ///
+    /// Real R and S may have blocks of order 2 on their diagonals; else what is below these is not read. Y is infinite or
+    /// NaN where a number on R's diagonal and one on ∓S's are the same; a quotient of zeros is zero.
+    triangular_sylvester: TriangularSylvester<T> over [f32, f64, c32, c64], Row {
+        dims { m, n }
+        args { r: T [m, m], s: T [n, n], f: T [m, n] }
+        attrs { minus: bool }
+        rets { y: T [m, n] }
+    }
+    cpu = any("lapax_triangular_sylvester"), |call, threads| {
+        let (batch, sizes) = (call.batch, (call.m, call.n));
+        functions::triangular_sylvester(
+            call.minus, batch, sizes, call.r, call.s, call.f, call.y, threads,
+        )
+    };
+    cuda = none;
+
+    /// Square root of an upper triangular matrix, X² = A, with eigenvalues in the right half plane.
+    ///
+    /// A real A may have blocks of order 2 on its diagonal; else what is below it is not read. A negative number on a real
+    /// diagonal gives NaN. Where two numbers on the diagonal are zero, what is between them is zero if that is a root, and
+    /// infinite or NaN if there is none.
+    triangular_sqrtm: TriangularSqrtm<T> over [f32, f64, c32, c64], Row {
+        dims { n }
+        args { a: T [n, n] }
+        rets { x: T [n, n] }
+    }
+    cpu = any("lapax_triangular_sqrtm"), |call, threads| {
+        functions::triangular_sqrtm(call.batch, call.n, call.a, call.x, threads)
+    };
+    cuda = none;
 }

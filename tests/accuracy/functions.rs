@@ -1,8 +1,9 @@
-//! expm: ‖X − exp(A)‖ / (n·max(1, ‖A‖)·‖exp(A)‖·ε) against a Taylor sum of many more terms, what is exact, and the same
-//! bits everywhere.
+//! expm: ‖X − exp(A)‖ / (n·max(1, ‖A‖)·‖exp(A)‖·ε) against a Taylor sum of many more terms, and what is exact;
+//! triangular_sylvester: ‖R·Y ± Y·S − F‖ / (max(m, n)·(‖R‖ + ‖S‖)·‖Y‖·ε); triangular_sqrtm: ‖X² − A‖ / (n·‖X‖²·ε); and the
+//! same bits everywhere.
 
 use lapax_core::Scalar;
-use lapax_cpu::functions::expm;
+use lapax_cpu::functions::{expm, triangular_sqrtm, triangular_sylvester};
 use lapax_cpu::{Real as _, Serial, Spawned, Threads};
 
 use crate::for_each_scalar;
@@ -20,6 +21,10 @@ for_each_scalar!(
     not_finite_stays,
     same_bits_everywhere,
     wrong_sizes,
+    equations,
+    roots,
+    singular_roots,
+    triangles_have_the_same_bits_everywhere,
 );
 
 fn exponentials<T: Sample>(batch: usize, n: usize, a: &[T], threads: &dyn Threads) -> Vec<T> {
@@ -31,7 +36,7 @@ fn exponentials<T: Sample>(batch: usize, n: usize, a: &[T], threads: &dyn Thread
 /// Σ Bᵏ/k! of B = A/2ˢ, squared s times, with ‖B‖ < 1.
 fn taylor<W: Scalar<Real = f64>>(a: &Matrix<W>) -> Matrix<W> {
     let n = a.rows;
-    let halvings = a.norm().log2().ceil().max(0.0) as i32;
+    let halvings = (0..64).find(|&k| a.norm() <= 2.0_f64.powi(k)).unwrap();
     let b = Matrix::new(n, n, |i, j| a.at(i, j).scale(2.0_f64.powi(-halvings)));
     let (mut sum, mut term) = (identity::<W>(n), identity::<W>(n));
     for k in 1..=22 {
@@ -57,7 +62,7 @@ fn check<T: Sample>(what: &str, batch: usize, n: usize, a: &[T]) {
 /// A matrix of that kind with a norm.
 fn of_norm<T: Sample>(kind: Kind, n: usize, norm: f64) -> Vec<T> {
     let a = matrix::<T>(kind, n, n, 5);
-    let factor = norm / a.norm().max(f64::MIN_POSITIVE);
+    let factor = norm / a.norm().max(1e-300);
     Matrix::new(n, n, |i, j| a.at(i, j).scale(factor)).narrowed(0)
 }
 
@@ -86,11 +91,13 @@ fn large<T: Sample>() {
     }
 }
 
+const TRIANGLES: [fn(usize, usize) -> bool; 3] = [|i, j| i <= j, |i, j| i >= j, |i, j| i == j];
+
 /// Upper, lower and diagonal ones have the exponentials of their diagonals.
 fn triangular<T: Sample>() {
     for (n, batch) in [(1, 1), (2, 5), (5, 5), (16, 5), (5, 1), (20, 1)] {
         let full = matrix::<T>(Kind::Random, n, n, 7);
-        for keep in [|i, j| i <= j, |i, j| i >= j, |i: usize, j: usize| i == j] {
+        for keep in TRIANGLES {
             let a = full.masked(keep);
             let a: Vec<T> = Matrix::new(n, n, |i, j| a.at(i, j).scale(20.0)).narrowed(0);
             let x = exponentials(batch, n, &a.repeat(batch), &Serial);
@@ -100,10 +107,7 @@ fn triangular<T: Sample>() {
                 let limit = 2.0 * <T as Sample>::epsilon() * exact.abs();
                 assert!(error <= limit, "{n}: {own:?} {exact:?}");
             }
-            let zeros = (0..n * n).filter(|&p| a[p] == T::ZERO).all(|p| {
-                let kept = keep(p % n, p / n) || !keep(p / n, p % n);
-                kept || x[p] == T::ZERO
-            });
+            let zeros = (0..n * n).all(|p| a[p] != T::ZERO || x[p] == T::ZERO);
             assert!(zeros, "{n}: a triangle stays one");
         }
     }
@@ -116,7 +120,7 @@ fn exp<T: Sample>(x: T) -> T::Wide {
 
 /// Matrices of large norm whose powers are small have no more squarings than these ask for.
 fn overscaled<T: Sample>() {
-    let large = if T::Real::MAX.to_f64() > 1e100 { 1e12 } else { 1e6 };
+    let large = if <T as Sample>::epsilon() < 1e-10 { 1e12 } else { 1e6 };
     for (n, batch) in [(2, 5), (6, 5), (6, 1), (18, 1)] {
         // exp of [1 b; 0 -1] has b·sinh(1) beside its diagonal; what follows makes it no triangle.
         let mut a = vec![T::ZERO; n * n];
@@ -185,4 +189,118 @@ fn wrong_sizes<T: Sample>() {
     let error = expm(2, 3, &[T::ONE; 18], &mut [T::ZERO; 17], &Serial);
     assert!(error.unwrap_err().to_string().contains('x'));
     assert!(exponentials::<T>(3, 0, &[], &Serial).is_empty());
+}
+
+/// By rows: upper triangular, but for blocks of order 2 at every third row where it is real and `blocks` says so, with
+/// eigenvalues near `size`. What is below is not to be read.
+fn triangle<T: Sample>(n: usize, size: f64, blocks: bool, seed: u64) -> Vec<T> {
+    let full = matrix::<T>(Kind::Random, n, n, seed);
+    let joined = |i: usize| blocks && !T::IS_COMPLEX && i % 3 == 1 && i < n;
+    let a = Matrix::new(n, n, |i, j| match i.cmp(&j) {
+        std::cmp::Ordering::Less => full.at(i, j).unscale(n as f64),
+        std::cmp::Ordering::Equal => full.at(i, i) + T::Wide::from_real(size),
+        std::cmp::Ordering::Greater if i == j + 1 && joined(j) => T::Wide::from_real(-0.5),
+        std::cmp::Ordering::Greater => T::Wide::ZERO,
+    });
+    // Blocks as a Schur form has them: the same numbers on the diagonal, signs beside it.
+    let a = Matrix::new(n, n, |i, j| match (i, j) {
+        _ if i == j && i > 0 && joined(i - 1) => a.at(i - 1, i - 1),
+        _ if j == i + 1 && joined(i) => T::Wide::from_real(0.25),
+        _ => a.at(i, j),
+    });
+    transposed(n, &a.narrowed::<T>(0))
+}
+
+fn wide<T: Sample>(rows: usize, columns: usize, a: &[T]) -> Matrix<T::Wide> {
+    Matrix::widened(rows, &transposed(columns, a), 0)
+}
+
+fn equations<T: Sample>() {
+    let sizes = [(1, 1), (2, 2), (2, 5), (7, 3), (16, 16), (20, 17), (25, 60), (70, 30), (1, 40)];
+    for ((m, n), batch) in sizes.into_iter().flat_map(|size| [1, 5].map(|batch| (size, batch))) {
+        for (minus, blocks) in [(false, false), (true, false), (false, true), (true, true)] {
+            let size = if minus { -3.0 } else { 3.0 };
+            let (r, s) = (triangle::<T>(m, 3.0, blocks, 1), triangle::<T>(n, size, blocks, 2));
+            let f = transposed(m, &matrix::<T>(Kind::Random, m, n, 3).narrowed::<T>(0));
+            let mut y = vec![T::nan(); batch * m * n];
+            let operands = [&r, &s, &f].map(|a| a.repeat(batch));
+            let [r_all, s_all, f_all] = &operands;
+            triangular_sylvester(minus, batch, (m, n), r_all, s_all, f_all, &mut y, &Serial)
+                .unwrap();
+            assert!(bits(&y[..m * n]) == bits(&y[(batch - 1) * m * n..]), "{m} x {n}");
+            let (r, s, y) = (wide(m, m, &r), wide(n, n, &s), wide(m, n, &y[..m * n]));
+            let (left, right) = (r.times(&y), y.times(&s));
+            let sum = if minus {
+                left.minus(&right)
+            } else {
+                left.minus(&Matrix::new(m, n, |i, j| -right.at(i, j)))
+            };
+            let error = sum.minus(&wide(m, n, &f)).norm();
+            let ratio = ratio::<T>(error, m.max(n), (r.norm() + s.norm()) * y.norm(), 0);
+            assert!(ratio < LIMIT, "{batch} of {m} x {n}, {minus} {blocks}: {ratio}");
+        }
+    }
+}
+
+fn square_roots<T: Sample>(batch: usize, n: usize, a: &[T]) -> Vec<T> {
+    let mut x = vec![T::nan(); a.len()];
+    triangular_sqrtm(batch, n, a, &mut x, &Serial).unwrap();
+    x
+}
+
+fn roots<T: Sample>() {
+    for (n, batch) in [1, 2, 3, 8, 16, 17, 50, 100].into_iter().flat_map(|n| [(n, 1), (n, 5)]) {
+        for blocks in [false, true] {
+            let a = triangle::<T>(n, 2.0, blocks, 4);
+            let x = square_roots(batch, n, &a.repeat(batch));
+            assert!(bits(&x[..n * n]) == bits(&x[(batch - 1) * n * n..]), "{n}");
+            let (a, x) = (wide(n, n, &a), wide(n, n, &x[..n * n]));
+            let ratio = ratio::<T>(x.times(&x).minus(&a).norm(), n, x.norm() * x.norm(), 0);
+            assert!(ratio < LIMIT, "{batch} of {n}, {blocks}: {ratio}");
+            assert!((0..n).all(|i| x.at(i, i).re() > 0.0), "{n}: the right half plane");
+        }
+    }
+}
+
+/// Zeros between two zeros where that is a root; no number where there is none, or no real one.
+fn singular_roots<T: Sample>() {
+    for batch in [1, 5] {
+        let root = |a: &[f64]| {
+            let a: Vec<T> = a.iter().map(|&x| T::from_f64(x)).collect();
+            square_roots(batch, 3, &a.repeat(batch))[..9].to_vec()
+        };
+        let x = root(&[0.0, 0.0, 1.0, 0.0, 0.0, 2.0, 0.0, 0.0, 4.0]);
+        let exact = [0.0, 0.0, 0.5, 0.0, 0.0, 1.0, 0.0, 0.0, 2.0].map(T::from_f64);
+        assert!(x == exact, "{x:?}");
+        let x = root(&[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+        assert!(!x[1].is_finite(), "{x:?}");
+        let x = root(&[-4.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]);
+        let exact = T::from_parts(T::ZERO.re(), T::from_f64(2.0).re());
+        assert!(if T::IS_COMPLEX { x[0] == exact } else { x[0].is_nan() }, "{x:?}");
+    }
+}
+
+/// Beside matrices with blocks of order 2, and with NaN.
+fn triangles_have_the_same_bits_everywhere<T: Sample>() {
+    for n in [2, 3, 8, 16] {
+        let batch = 21;
+        let mut all: Vec<T> =
+            (0..batch).flat_map(|k| triangle::<T>(n, 3.0, k % 3 == 0, k)).collect();
+        let plain: Vec<T> = (0..batch).flat_map(|k| triangle::<T>(n, 3.0, false, k)).collect();
+        all[n * n] = T::nan();
+        let count = usize::try_from(batch).unwrap();
+        let [mixed, alone] = [&all, &plain].map(|a| {
+            let mut y = vec![T::nan(); a.len()];
+            let sides = plain.clone();
+            triangular_sylvester(false, count, (n, n), a, &plain, &sides, &mut y, &Spawned(3))
+                .unwrap();
+            (square_roots(count, n, a), y)
+        });
+        for k in (0..count).filter(|k| k % 3 > 0 && *k != 1) {
+            let own = k * n * n..(k + 1) * n * n;
+            assert!(bits(&mixed.0[own.clone()]) == bits(&alone.0[own.clone()]), "{n}: {k}");
+            assert!(bits(&mixed.1[own.clone()]) == bits(&alone.1[own]), "{n}: {k}");
+        }
+        assert!(mixed.0[n * n].is_nan() && mixed.1[n * n].is_nan(), "{n}");
+    }
 }

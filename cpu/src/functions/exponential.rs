@@ -4,11 +4,13 @@
 
 use faer::{Accum, Conj, MatMut, MatRef};
 use lapax_core::{Real as _, Scalar as _, run_each};
+use pulp::{Simd, WithSimd};
 
 use crate::matrix::exponential::{Approximant, Plan, Undo, approximants};
 use crate::matrix::strips::strips;
 use crate::matrix::transpose::transpose_one;
-use crate::simd::exponential::{exp, exp_difference, halved};
+use crate::simd::arch::Arch;
+use crate::simd::exponential::{Halvings, exp, exp_difference, halved};
 use crate::simd::range::all_finite;
 use crate::simd::scalar::nan;
 use crate::solve::solve;
@@ -92,18 +94,39 @@ impl Triangle {
     }
 }
 
-/// The largest and the least sum of a row's moduli.
+/// The largest and the least sum of a column's moduli.
 fn norms<T: Scalar>(n: usize, a: &[T]) -> (T::Real, T::Real) {
-    let (mut largest, mut least) = (T::Real::ZERO, None);
-    for row in a.chunks_exact(n) {
-        let sum = row.iter().fold(T::Real::ZERO, |sum, &x| sum + modulus(x));
+    let mut sums = vec![T::Real::ZERO; n];
+    Arch::new().dispatch(Sums { a, sums: &mut sums });
+    let (mut largest, mut least) = (T::Real::ZERO, sums[0]);
+    for sum in sums {
         largest = if sum > largest { sum } else { largest };
-        least = least.filter(|&least| least <= sum).or(Some(sum));
+        least = if sum < least { sum } else { least };
     }
-    (largest, least.unwrap_or(T::Real::ZERO))
+    (largest, least)
+}
+
+/// The sums of columns' moduli.
+struct Sums<'a, T: Scalar> {
+    a: &'a [T],
+    sums: &'a mut [T::Real],
+}
+
+impl<T: Scalar> WithSimd for Sums<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        for row in self.a.chunks_exact(self.sums.len()) {
+            for (sum, &x) in self.sums.iter_mut().zip(row) {
+                *sum += modulus(x);
+            }
+        }
+    }
 }
 
 /// A number of at least |x|, and less than 1.09·|x|: max + (√2 − 1)·min of the parts of a complex one.
+#[inline(always)]
 fn modulus<T: Scalar>(x: T) -> T::Real {
     let (re, im) = (x.re().abs(), x.im().abs());
     let (larger, smaller) = if re > im { (re, im) } else { (im, re) };
@@ -136,36 +159,42 @@ fn approximate<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let Approximant { coefficients, degree, .. } = &approximants::<T::Real>()[plan.approximant];
-    let b = coefficients.map(T::Real::from_f64);
+    let (b, arch) = (coefficients.map(T::Real::from_f64), Arch::new());
     let square = |a: &[T], b: &[T]| {
         let mut c = vec![T::ZERO; n * n];
         multiply(n, a, b, Accum::Replace, &mut c, threads);
         c
     };
-    let mut x: Vec<T> = a.iter().map(|&x| halved(x, plan.halvings)).collect();
-    let mut powers = vec![square(&x, &x)];
+    let mut x = vec![T::ZERO; n * n];
+    arch.dispatch(Halve { halvings: plan.halvings, from: a, to: &mut x });
+    // Those that the approximant lacks are empty.
+    let mut powers = [square(&x, &x), Vec::new(), Vec::new()];
     if *degree > 3 {
-        powers.push(square(&powers[0], &powers[0]));
+        powers[1] = square(&powers[0], &powers[0]);
     }
     if *degree > 5 {
-        powers.push(square(&powers[1], &powers[0]));
+        powers[2] = square(&powers[1], &powers[0]);
     }
     let back = undone(n, plan.halvings, &x, &powers);
     if back > 0 {
         plan.halvings -= back;
-        x = a.iter().map(|&x| halved(x, plan.halvings)).collect();
+        arch.dispatch(Halve { halvings: plan.halvings, from: a, to: &mut x });
+        let double = Halvings::new(-back);
         for (power, times) in powers.iter_mut().zip([2, 4, 6]) {
             // One by one: 2ᵏᵈ may overflow where the power vanishes.
-            (0..times).for_each(|_| power.iter_mut().for_each(|x| *x = halved(*x, -back)));
+            (0..times).for_each(|_| power.iter_mut().for_each(|x| *x = double.of(*x)));
         }
     }
-    let part = |odd: usize| combine(n, &powers, &[b[2 + odd], b[4 + odd], b[6 + odd]], b[odd]);
-    let mut parts = [part(0), part(1)];
-    if *degree == 13 {
-        for (odd, part) in parts.iter_mut().enumerate() {
+    let mut parts = [vec![T::ZERO; n * n], vec![T::ZERO; n * n]];
+    let powers = powers.each_ref().map(|power| &power[..]);
+    for (odd, part) in parts.iter_mut().enumerate() {
+        let factors = [b[2 + odd], b[4 + odd], b[6 + odd]];
+        arch.dispatch(Combine { n, powers, factors, unit: b[odd], to: part });
+        if *degree == 13 {
             let factors = [b[8 + odd], b[10 + odd], b[12 + odd]];
-            let higher = combine(n, &powers, &factors, T::Real::ZERO);
-            multiply(n, &powers[2], &higher, Accum::Add, part, threads);
+            let to = &mut vec![T::ZERO; n * n][..];
+            arch.dispatch(Combine { n, powers, factors, unit: T::Real::ZERO, to });
+            multiply(n, powers[2], to, Accum::Add, part, threads);
         }
     }
     let [mut v, odd] = parts;
@@ -180,7 +209,7 @@ fn approximate<T: Scalar>(
 }
 
 /// Of X = 2⁻ˢ·A and its powers: how many of the halvings were too many.
-fn undone<T: Scalar>(n: usize, halvings: i32, x: &[T], powers: &[Vec<T>]) -> i32 {
+fn undone<T: Scalar>(n: usize, halvings: i32, x: &[T], powers: &[Vec<T>; 3]) -> i32 {
     if halvings == 0 {
         return 0;
     }
@@ -190,22 +219,24 @@ fn undone<T: Scalar>(n: usize, halvings: i32, x: &[T], powers: &[Vec<T>]) -> i32
     if most <= 0 {
         return 0;
     }
-    let [n2, n4, n6] = [0, 1, 2].map(|k| norms(n, &powers[k]).0);
-    let most = most.min(undo.by_powers([n2, n4, n6]));
+    let most = most.min(undo.by_powers(powers.each_ref().map(|power| norms(n, power).0)));
     if most <= 0 { 0 } else { most.min(undo.by_magnitudes(of_magnitudes(n, undo.steps(), x))) }
 }
 
-/// log₂ ‖|X|ᵏ‖, by so many products of |X| with a vector of ones.
+/// log₂ ‖|X|ᵏ‖, by so many products of a row of ones with |X|.
 fn of_magnitudes<T: Scalar>(n: usize, steps: u32, x: &[T]) -> f64 {
     let magnitudes: Vec<T::Real> = x.iter().map(|&x| modulus(x)).collect();
-    let (mut row, mut next) = (vec![T::Real::ONE; n], vec![T::Real::ZERO; n]);
+    let mut row = vec![T::Real::ONE; n];
     let mut logarithm = 0.0;
     for _ in 0..steps {
-        let mut largest = T::Real::ZERO;
-        for (column, next) in magnitudes.chunks_exact(n).zip(&mut next) {
-            *next = column.iter().zip(&row).fold(T::Real::ZERO, |sum, (&x, &row)| sum + x * row);
-            largest = if *next > largest { *next } else { largest };
+        let mut next = vec![T::Real::ZERO; n];
+        for (magnitudes, &factor) in magnitudes.chunks_exact(n).zip(&row) {
+            for (next, &x) in next.iter_mut().zip(magnitudes) {
+                *next += factor * x;
+            }
         }
+        let larger = |largest, &x| if x > largest { x } else { largest };
+        let largest = next.iter().fold(T::Real::ZERO, larger);
         if largest == T::Real::ZERO {
             return f64::NEG_INFINITY;
         }
@@ -217,14 +248,50 @@ fn of_magnitudes<T: Scalar>(n: usize, steps: u32, x: &[T]) -> f64 {
     logarithm
 }
 
-/// Σ factor·power, and a multiple of the identity.
-fn combine<T: Scalar>(n: usize, powers: &[Vec<T>], factors: &[T::Real], unit: T::Real) -> Vec<T> {
-    let mut sum = vec![T::ZERO; n * n];
-    for (power, &factor) in powers.iter().zip(factors) {
-        sum.iter_mut().zip(power).for_each(|(sum, x)| *sum += x.scale(factor));
+/// X ← 2⁻ʰ·A.
+struct Halve<'a, T> {
+    halvings: i32,
+    from: &'a [T],
+    to: &'a mut [T],
+}
+
+impl<T: Scalar> WithSimd for Halve<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let halvings = Halvings::new(self.halvings);
+        for (to, &from) in self.to.iter_mut().zip(self.from) {
+            *to = halvings.of(from);
+        }
     }
-    sum.iter_mut().step_by(n + 1).for_each(|x| *x += T::from_real(unit));
-    sum
+}
+
+/// Σ factor·power over those powers that are not empty, and a multiple of the identity.
+struct Combine<'a, T: Scalar> {
+    n: usize,
+    powers: [&'a [T]; 3],
+    factors: [T::Real; 3],
+    unit: T::Real,
+    to: &'a mut [T],
+}
+
+impl<T: Scalar> WithSimd for Combine<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { n, powers, factors, unit, to } = self;
+        to.fill(T::ZERO);
+        for (power, factor) in powers.into_iter().zip(factors) {
+            for (to, x) in to.iter_mut().zip(power) {
+                *to += x.scale(factor);
+            }
+        }
+        for to in to.iter_mut().step_by(n + 1) {
+            *to += T::from_real(unit);
+        }
+    }
 }
 
 /// Makes exact what is known of exp(2⁻ʰA) of an upper triangular A (Al-Mohy and Higham 2009, code fragment 2.1).

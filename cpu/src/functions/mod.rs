@@ -1,4 +1,4 @@
-//! Functions of matrices: exp(A) = Σ Aᵏ/k!, by scaling and squaring.
+//! Functions of matrices, exp(A) = Σ Aᵏ/k! by scaling and squaring, and the equation that others lead to.
 //!
 //! exp(A) = r(2⁻ˢA)^(2ˢ) with a diagonal Padé approximant r, its degree and s chosen for each matrix (Al-Mohy and Higham,
 //! SIAM J. Matrix Anal. Appl. 31, 2009). Matrices lie by rows; a function of the transpose is the transpose of the
@@ -6,7 +6,10 @@
 
 mod exponential;
 pub(crate) mod route;
+mod square_root;
+mod sylvester;
 
+use faer::{MatMut, MatRef};
 use lapax_core::{Items, ItemsMut, for_each, for_each_large};
 use lapax_cpu_macros::per_scalar;
 
@@ -17,7 +20,8 @@ use crate::parallel::groups::for_each_group;
 use crate::simd::kind::Kind;
 use crate::{Error, Scalar, Serial, Threads};
 use exponential::exponential;
-use route::{Route, products, route};
+use route::{Route, RouteOfTriangles, products, route, route_of_triangles, sylvester_products};
+use sylvester::has_blocks;
 
 /// exp(A) of each n × n matrix of a batch, by rows.
 ///
@@ -34,7 +38,7 @@ pub fn expm<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
-    let operands = (Items::new("a", batch, &[n, n], a)?, ItemsMut::new("x", batch, &[n, n], x)?);
+    let operands = matrices(batch, n, a, x)?;
     let outcome = Outcome::default();
     let time = nanoseconds::<T>(products(n));
     match route(Kind::of::<T>(), batch, n) {
@@ -62,3 +66,149 @@ pub fn expm<T: Scalar>(
     }
     outcome.into_result()
 }
+
+/// Y of R·Y ± Y·S = F for each equation of a batch, R and S upper triangular.
+///
+/// `r` is m × m, `s` n × n, `f` and `y` are m × n; all lie by rows. Real R and S may have blocks of order 2 on their
+/// diagonals; else what is below these is not read. Y is infinite or NaN where a number on R's diagonal and one on ∓S's
+/// are the same.
+///
+/// # Errors
+/// Where a slice has another length than the dimensions say.
+#[allow(clippy::too_many_arguments, reason = "the operands of the routine, and its sizes")]
+#[per_scalar]
+pub fn triangular_sylvester<T: Scalar>(
+    minus: bool,
+    batch: usize,
+    (m, n): (usize, usize),
+    r: &[T],
+    s: &[T],
+    f: &[T],
+    y: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let time = nanoseconds::<T>(sylvester_products(m, n));
+    let one = |(r, s, f, y): (&[T], &[T], &[T], &mut [T])| {
+        y.copy_from_slice(f);
+        let r = MatRef::from_row_major_slice(r, m, m);
+        let s = MatRef::from_row_major_slice(s, n, n);
+        let sign = if minus { -T::ONE } else { T::ONE };
+        sylvester::solve(sign, r, s, MatMut::from_row_major_slice_mut(y, m, n));
+    };
+    match route_of_triangles(batch, m, n) {
+        RouteOfTriangles::Lanes => {
+            let kernel = lanes::sylvester::Sylvester { minus, m, n };
+            for_each_group::<T, _>(
+                batch,
+                equations(batch, (m, n), (r, s, f), &mut *y)?,
+                time,
+                threads,
+                &kernel,
+            );
+            for_each(
+                batch,
+                equations(batch, (m, n), (r, s, f), y)?,
+                LOOK,
+                threads,
+                || (),
+                |(), equation| {
+                    if has_blocks(m, equation.0) || has_blocks(n, equation.1) {
+                        one(equation);
+                    }
+                },
+            );
+        }
+        RouteOfTriangles::Single => {
+            for_each(
+                batch,
+                equations(batch, (m, n), (r, s, f), y)?,
+                time,
+                threads,
+                || (),
+                |(), equation| one(equation),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// X with X² = A for each upper triangular n × n matrix of a batch, by rows, with eigenvalues in the right half plane.
+///
+/// A real A may have blocks of order 2 on its diagonal; else what is below it is not read, and zero in X. A negative
+/// number on a real diagonal gives NaN, on a complex one a root with positive imaginary part. Where two numbers on the
+/// diagonal are zero, what is between them is zero if that is a root, and infinite or NaN if there is none.
+///
+/// # Errors
+/// Where a slice has another length than the dimensions say.
+#[per_scalar]
+pub fn triangular_sqrtm<T: Scalar>(
+    batch: usize,
+    n: usize,
+    a: &[T],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let time = nanoseconds::<T>(sylvester_products(n, n) / 3);
+    let one = |(a, x): (&[T], &mut [T])| {
+        x.copy_from_slice(a);
+        for (i, row) in x.chunks_exact_mut(n).enumerate() {
+            let zeros = if T::IS_COMPLEX { i } else { i.saturating_sub(1) };
+            row[..zeros].fill(T::ZERO);
+        }
+        square_root::root(MatMut::from_row_major_slice_mut(x, n, n));
+    };
+    match route_of_triangles(batch, n, n) {
+        RouteOfTriangles::Lanes => {
+            let kernel = lanes::square_root::SquareRoot { n };
+            for_each_group::<T, _>(batch, matrices(batch, n, a, &mut *x)?, time, threads, &kernel);
+            for_each(
+                batch,
+                matrices(batch, n, a, x)?,
+                LOOK,
+                threads,
+                || (),
+                |(), (a, x)| {
+                    if has_blocks(n, a) {
+                        one((a, x));
+                    }
+                },
+            );
+        }
+        RouteOfTriangles::Single => {
+            for_each(
+                batch,
+                matrices(batch, n, a, x)?,
+                time,
+                threads,
+                || (),
+                |(), matrix| one(matrix),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A matrix and its function.
+fn matrices<'a, T>(
+    batch: usize,
+    n: usize,
+    of: &'a [T],
+    to: &'a mut [T],
+) -> Result<(Items<'a, T>, ItemsMut<'a, T>), Error> {
+    Ok((Items::new("a", batch, &[n, n], of)?, ItemsMut::new("x", batch, &[n, n], to)?))
+}
+
+/// R, S, F and Y.
+fn equations<'a, T>(
+    batch: usize,
+    (m, n): (usize, usize),
+    (r, s, f): (&'a [T], &'a [T], &'a [T]),
+    y: &'a mut [T],
+) -> Result<lanes::sylvester::Operands<'a, T>, Error> {
+    let (r, s) = (Items::new("r", batch, &[m, m], r)?, Items::new("s", batch, &[n, n], s)?);
+    let (f, y) = (Items::new("f", batch, &[m, n], f)?, ItemsMut::new("y", batch, &[m, n], y)?);
+    Ok((r, s, f, y))
+}
+
+/// Nanoseconds to see whether a small matrix has blocks of order 2.
+const LOOK: usize = 10;

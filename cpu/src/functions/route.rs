@@ -38,6 +38,39 @@ pub(crate) fn products(n: usize) -> usize {
     n.saturating_mul(n).saturating_mul(n).saturating_mul(11).saturating_add(400)
 }
 
+routes! {
+    /// How an upper triangular matrix goes, or two.
+    pub(crate) enum RouteOfTriangles {
+        /// By [`lanes::sylvester`](crate::lanes::sylvester) or [`lanes::square_root`](crate::lanes::square_root), in a
+        /// lane of the registers; a real one with blocks of order 2 alone.
+        Lanes,
+        /// By halves, on one thread.
+        Single,
+    }
+}
+
+/// How each equation of a batch with matrices of orders m and n goes.
+pub(crate) fn route_of_triangles(batch: usize, m: usize, n: usize) -> RouteOfTriangles {
+    if m.min(n) > 0 && pay(batch, m.max(n), LANES) {
+        RouteOfTriangles::Lanes
+    } else {
+        RouteOfTriangles::Single
+    }
+}
+
+/// The products of numbers that an equation of these orders takes: quotients wait for each other.
+pub(crate) fn sylvester_products(m: usize, n: usize) -> usize {
+    let numbers = m.saturating_mul(n);
+    numbers.saturating_mul(m.saturating_add(n)).saturating_add(numbers.saturating_mul(8))
+}
+
 /// The choices of this family, by name.
-pub(crate) const ROUTINES: &[Routine] =
-    &[routine!("expm", Route, ["n"], |kind, batch, [n]| route(kind, batch, n))];
+pub(crate) const ROUTINES: &[Routine] = &[
+    routine!("expm", Route, ["n"], |kind, batch, [n]| route(kind, batch, n)),
+    routine!("triangular_sylvester", RouteOfTriangles, ["m", "n"], |_, batch, [m, n]| {
+        route_of_triangles(batch, m, n)
+    }),
+    routine!("triangular_sqrtm", RouteOfTriangles, ["n"], |_, batch, [n]| {
+        route_of_triangles(batch, n, n)
+    }),
+];

@@ -21,6 +21,8 @@ mod reflector;
 mod rotations;
 mod scaling;
 pub(crate) mod schur;
+pub(crate) mod square_root;
 pub(crate) mod svd;
+pub(crate) mod sylvester;
 pub(crate) mod triangular;
 pub(crate) mod tridiagonal;

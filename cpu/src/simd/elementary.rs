@@ -53,3 +53,25 @@ pub(crate) fn rotation<T: lapax_core::Scalar>(f: T, g: T) -> (T::Real, T, T) {
     let phase = if f_size == T::Real::ZERO { T::ONE } else { f.unscale(f_size) };
     (f_size.divide(norm), phase * g.conj().unscale(norm), phase.scale(norm))
 }
+
+/// √x: NaN for a negative real number, with positive imaginary part for a negative complex one.
+pub(crate) fn square_root<T: lapax_core::Scalar>(x: T) -> T {
+    let (re, im) = (x.re(), x.im());
+    if im == T::Real::ZERO {
+        let (size, zero) = (re.abs().sqrt(), T::Real::ZERO);
+        return match T::IS_COMPLEX && re < zero {
+            true => T::from_parts(zero, size),
+            false => T::from_parts(re.sqrt(), zero),
+        };
+    }
+    if x.abs1() < T::Real::SAFE_MIN {
+        let unit = T::Real::EPSILON;
+        return square_root(x.unscale(unit * unit)).scale(unit);
+    }
+    // Halved, so that the modulus does not overflow.
+    let half = T::Real::from_f64(0.5);
+    let larger = (x.scale(half).abs() + (re * half).abs()).sqrt();
+    let smaller = im.abs() / (larger + larger);
+    let (re, size) = if re >= T::Real::ZERO { (larger, smaller) } else { (smaller, larger) };
+    T::from_parts(re, size * im.signum())
+}

@@ -1,14 +1,28 @@
 //! exp of numbers, and its divided differences, in double precision.
 
-use lapax_core::{Real as _, Scalar};
+use lapax_core::{Real, Scalar};
 use num_complex::Complex;
 
-/// 2⁻ʰ·x, in two steps: the power itself may be no normal number.
-#[inline(always)]
+/// 2⁻ʰ as two factors: it may be no normal number itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Halvings<R>([R; 2]);
+
+impl<R: Real> Halvings<R> {
+    pub(crate) fn new(halvings: i32) -> Self {
+        let first = halvings / 2;
+        Self([first, halvings - first].map(|e| R::from_f64(power_of_two(-e))))
+    }
+
+    /// 2⁻ʰ·x.
+    #[inline(always)]
+    pub(crate) fn of<T: Scalar<Real = R>>(self, x: T) -> T {
+        x.scale(self.0[0]).scale(self.0[1])
+    }
+}
+
+/// 2⁻ʰ·x.
 pub(crate) fn halved<T: Scalar>(x: T, halvings: i32) -> T {
-    let first = halvings / 2;
-    let power = |e: i32| T::Real::from_f64(power_of_two(-e));
-    x.scale(power(first)).scale(power(halvings - first))
+    Halvings::new(halvings).of(x)
 }
 
 /// 2ᵉ, where that is a normal number.

@@ -40,4 +40,52 @@ def _ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
     return scaled(wide(x) - exact, scale, a.shape[-1], a)
 
 
-CHECKS = {"expm": Check(_inputs, _ratios, lambda size, attrs: 16 * size.n**3)}
+# triangular_sylvester: R·Y ± Y·S = F, whose diagonals are apart.
+
+
+def _triangular(
+    rng: np.random.Generator, dtype: np.dtype[Any], batch: tuple[int, ...], n: int, sign: int
+) -> Array:
+    """Upper triangular, with numbers of about 2 or -2 on its diagonal."""
+    a = np.triu(normal(rng, dtype, (*batch, n, n)), 1) / max(n, 1) ** 0.5
+    return np.asarray(a + np.eye(n) * sign * rng.uniform(1, 3, n)).astype(dtype)
+
+
+def _sylvester_inputs(
+    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, attrs: Attrs
+) -> tuple[Array, ...]:
+    r = _triangular(rng, dtype, size.batch, size.m, 1)
+    s = _triangular(rng, dtype, size.batch, size.n, -1 if attrs["minus"] else 1)
+    return r, s, normal(rng, dtype, (*size.batch, size.m, size.n))
+
+
+def _sylvester_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> Array:
+    (r, s, f), y = map(wide, args), wide(rets[0])
+    error = r @ y + (-1 if attrs["minus"] else 1) * y @ s - f
+    return scaled(error, (norm(r) + norm(s)) * norm(y), max(f.shape[-2:]), args[0])
+
+
+# triangular_sqrtm: R² = T.
+
+
+def _root_inputs(
+    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, _: Attrs
+) -> tuple[Array, ...]:
+    return (_triangular(rng, dtype, size.batch, size.n, 1),)
+
+
+def _root_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    t, r = wide(args[0]), wide(rets[0])
+    return scaled(r @ r - t, norm(r) ** 2, t.shape[-1], args[0])
+
+
+CHECKS = {
+    "expm": Check(_inputs, _ratios, lambda size, attrs: 16 * size.n**3),
+    "triangular_sylvester": Check(
+        _sylvester_inputs,
+        _sylvester_ratios,
+        lambda size, attrs: size.m * size.n * (size.m + size.n),
+        rectangular=True,
+    ),
+    "triangular_sqrtm": Check(_root_inputs, _root_ratios, lambda size, attrs: size.n**3 / 3),
+}

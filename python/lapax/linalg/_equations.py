@@ -23,6 +23,7 @@ from lapax.linalg._arguments import (
     same_batch,
 )
 from lapax.linalg._products import diagonal, product
+from lapax.linalg._targets import by_target
 from lapax.linalg._triangular import schur
 
 __all__ = [
@@ -151,12 +152,12 @@ def _discrete_direct(a: Array, q: Array) -> Array:
 def _by_forms(left: Form, right: Form, q: Array) -> Array:
     """X of U·R·Uᴴ·X + X·V·S·Vᴴ = Q, real for real Q."""
     (r, u), (s, v) = left, right
-    y = _triangular_sylvester(r, s, product(product(adjoint(u), q.astype(u.dtype)), v))
+    y = triangular_sylvester(r, s, product(product(adjoint(u), q.astype(u.dtype)), v))
     x = product(product(u, y), adjoint(v))
     return x if jnp.iscomplexobj(q) else x.real
 
 
-def _triangular_sylvester(r: Array, s: Array, f: Array) -> Array:
+def _by_columns(r: Array, s: Array, f: Array) -> Array:
     """Y of R·Y + Y·S = F, upper triangular R and S: (R + s_jj·I)·y_j = f_j - Σ y_k·s_kj, k < j."""
     if f.shape[-2] == 0 or f.shape[-1] == 0:
         return f
@@ -173,3 +174,7 @@ def _triangular_sylvester(r: Array, s: Array, f: Array) -> Array:
 
     y: Array = jax.lax.fori_loop(0, s.shape[-1], column, jnp.zeros_like(f))
     return y
+
+
+triangular_sylvester = by_target("triangular_sylvester", _by_columns, like=2, minus=False)
+"""Y of R·Y + Y·S = F, upper triangular R and S."""

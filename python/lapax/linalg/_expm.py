@@ -16,13 +16,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import Primitive
-from jax.interpreters import batching, mlir
 
-from lapax._call import ffi_call
 from lapax.linalg._arguments import check_choice, check_square, operation, real_dtype, same_batch
 from lapax.linalg._frechet import frechet, primary_function
 from lapax.linalg._products import all_or_nan, diagonal, one_norm, product, with_diagonal
+from lapax.linalg._targets import by_target
 
 __all__ = ["expm", "expm_cond", "expm_frechet"]
 
@@ -104,33 +102,12 @@ class _Approximant(NamedTuple):
 _APPROXIMANTS = {4: _Approximant(7, 3.925724783138660), 8: _Approximant(13, 4.25)}
 
 
-def exponential_value(a: Array) -> Array:
-    """exp(A) without the rule of its derivative."""
-    value: Array = exponential_p.bind(a)
-    return value
-
-
 def _written_out(a: Array) -> Array:
     return _scaled_and_squared(a, exact_diagonals=True)
 
 
-def _target(a: Array) -> Any:
-    return ffi_call("expm", a)
-
-
-def _batched(operands: Any, axes: Any) -> tuple[Any, int]:
-    return exponential_p.bind(jnp.moveaxis(operands[0], axes[0], 0)), 0
-
-
-exponential_p = Primitive("matrix_exponential")
-"""Of [..., n, n] in one of the four scalars: a target where there is one."""
-exponential_p.def_impl(jax.jit(exponential_p.bind))
-exponential_p.def_abstract_eval(lambda a: a)
-batching.primitive_batchers[exponential_p] = _batched
-mlir.register_lowering(exponential_p, mlir.lower_fun(_written_out, multiple_results=False))
-mlir.register_lowering(
-    exponential_p, mlir.lower_fun(_target, multiple_results=False), platform="cpu"
-)
+exponential_value = by_target("expm", _written_out)
+"""exp(A) without the rule of its derivative."""
 
 
 def expm_derivative(a: Array, e: Array) -> Array:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from lapax.linalg._arguments import adjoint, complex_dtype
 from lapax.linalg._products import diagonal, product, with_diagonal
+from lapax.linalg._targets import by_target
 
 Array = jax.Array
 
@@ -83,15 +84,18 @@ def by_superdiagonals(t: Array, values: Array, entry: Callable[..., Array]) -> A
     return with_diagonal(above, values)
 
 
-def square_root(t: Array) -> Array:
-    """R with R² = T (Björck and Hammarling, Linear Algebra Appl. 52/53, 1983).
-
-    Where two diagonal elements are zero, the element between is zero if that solves the equation,
-    and infinite or NaN if no root exists.
-    """
+def _root_by_superdiagonals(t: Array) -> Array:
 
     def entry(r: Ends, _: Ends, t_ij: Array, squares: Array, __: Array) -> Array:
         right, sums = t_ij - squares, r[0] + r[1]
         return jnp.where(right == 0, 0, right / sums)
 
     return by_superdiagonals(t, jnp.sqrt(diagonal(t)), entry)
+
+
+square_root = by_target("triangular_sqrtm", _root_by_superdiagonals)
+"""R with R² = T (Björck and Hammarling, Linear Algebra Appl. 52/53, 1983).
+
+Where two diagonal elements are zero, the element between is zero if that solves the equation, and
+infinite or NaN if no root exists.
+"""

@@ -9,6 +9,7 @@ use super::diagonals::Structure;
 use crate::matrix::exponential::Undo;
 use crate::simd::exponential::power_of_two;
 use crate::simd::lane::numbers;
+use crate::simd::lane_real::LaneReal;
 use crate::simd::vector::{Lane, MAX_LANES, Reg, Vector};
 
 type Lanes<R> = [R; MAX_LANES];
@@ -34,7 +35,10 @@ pub(super) fn one_norms<S: Simd, X: Lane<S>>(
     let zero = Vector::<S, X::Real>::splat(simd, X::Real::ZERO);
     let (mut largest, mut least) = (zero, None);
     for column in a.chunks_exact(n * X::PARTS) {
-        let sum = (0..n).fold(zero, |sum, i| sum + modulus(simd, X::load(simd, column, i)));
+        let mut sum = zero;
+        for i in 0..n {
+            sum = sum + modulus(simd, X::load(simd, column, i));
+        }
         largest = largest.larger(sum);
         least = Some(least.map_or(sum, |least: Vector<_, _>| least.smaller(sum)));
     }
@@ -50,18 +54,19 @@ pub(super) fn halve<S: Simd, X: Lane<S>>(
     a: &[Reg<S, X>],
     x: &mut [Reg<S, X>],
 ) {
-    let read = |halvings: [i32; MAX_LANES]| {
-        let powers = halvings.map(|halvings| X::Real::from_f64(power_of_two(-halvings)));
-        Vector::<S, X::Real>::read(simd, &powers)
-    };
-    // In two steps: the power itself may be no normal number.
-    let first = read(halvings.map(|halvings| halvings / 2));
-    let second = read(halvings.map(|halvings| halvings - halvings / 2));
+    let [first, second] = powers_of_two(simd, halvings.map(|halvings| -halvings));
     let zero = X::splat(simd, X::Scalar::ZERO);
     for (x, a) in x.chunks_exact_mut(X::PARTS).zip(a.chunks_exact(X::PARTS)) {
         let scaled = X::load(simd, a, 0).scale(first).scale(second);
         X::choose(structure.diagonal, zero, scaled).store(x, 0);
     }
+}
+
+/// Two factors of 2ᵉ in each lane, which may be no normal number itself.
+#[inline(always)]
+fn powers_of_two<S: Simd, R: LaneReal>(simd: S, e: [i32; MAX_LANES]) -> [Vector<S, R>; 2] {
+    let halves = e.map(|e| [e / 2, e - e / 2].map(|e| R::from_f64(power_of_two(e))));
+    [0, 1].map(|half| Vector::read(simd, &halves.map(|halves| halves[half])))
 }
 
 /// Takes back halvings that the norms of powers of X, and of powers of |X|, show to be too many.
@@ -111,12 +116,7 @@ pub(super) fn undo<S: Simd, X: Lane<S>>(
 /// X ← 2ᵈ·X.
 #[inline(always)]
 fn double<S: Simd, X: Lane<S>>(simd: S, doublings: [i32; MAX_LANES], x: &mut [Reg<S, X>]) {
-    let read = |e: [i32; MAX_LANES]| {
-        let powers = e.map(|e| X::Real::from_f64(power_of_two(e)));
-        Vector::<S, X::Real>::read(simd, &powers)
-    };
-    let first = read(doublings.map(|doublings| doublings / 2));
-    let second = read(doublings.map(|doublings| doublings - doublings / 2));
+    let [first, second] = powers_of_two(simd, doublings);
     for x in x.chunks_exact_mut(X::PARTS) {
         X::load(simd, x, 0).scale(first).scale(second).store(x, 0);
     }
@@ -140,10 +140,10 @@ fn of_magnitudes<S: Simd, X: Lane<S>>(
     for _ in 0..steps {
         let mut largest = zero;
         for (column, next) in x.chunks_exact(n * X::PARTS).zip(&mut next) {
-            let terms = row[..n].iter().enumerate();
-            *next = terms.fold(zero, |sum, (i, &row)| {
-                sum.add_mul(row, modulus(simd, X::load(simd, column, i)))
-            });
+            *next = zero;
+            for (i, &row) in row[..n].iter().enumerate() {
+                *next = next.add_mul(row, modulus(simd, X::load(simd, column, i)));
+            }
             largest = largest.larger(*next);
         }
         // Each step by powers of two, so that neither vanishes nor overflows what is not all zero.

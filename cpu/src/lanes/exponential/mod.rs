@@ -160,18 +160,17 @@ fn plan<S: Simd, X: Lane<S>>(
     let degree = approximants[highest].degree;
     let mut of_halvings = of_each.map(|plan| plan.halvings);
     halvings::halve::<S, X>(simd, structure, of_halvings, a, powers.x);
-    let zero = Vector::<S, X::Real>::splat(simd, X::Real::ZERO);
+    let zero = Vector::<S, X::Real>::splat(simd, X::Real::ZERO).reg();
     let Powers { x, x2, x4, x6 } = &mut *powers;
-    let multiply = |a: &[Reg<S, X>], b: &[Reg<S, X>], c: &mut [Reg<S, X>]| {
-        c.fill(zero.reg());
-        add_product::<S, X>(simd, n, a, b, c);
-    };
-    multiply(x, x, x2);
+    x2.fill(zero);
+    add_product::<S, X>(simd, n, x, x, x2);
     if degree > 3 {
-        multiply(x2, x2, x4);
+        x4.fill(zero);
+        add_product::<S, X>(simd, n, x2, x2, x4);
     }
     if degree > 5 {
-        multiply(x4, x2, x6);
+        x6.fill(zero);
+        add_product::<S, X>(simd, n, x4, x2, x6);
     }
     if of_halvings.iter().any(|&halvings| halvings > 0) {
         halvings::undo::<S, X>(simd, n, structure, &mut of_halvings, a, powers);
@@ -202,22 +201,16 @@ fn approximate<S: Simd, X: Lane<S>>(
         5 => &[x2, x4],
         _ => &[x2, x4, x6],
     };
-    let part = |odd: usize, out: &mut [Reg<S, X>]| {
-        combine::<S, X>(simd, n, known, &[b[2 + odd], b[4 + odd], b[6 + odd]], Some(b[odd]), out);
-    };
-    let higher = |odd: usize, out: &mut [Reg<S, X>]| {
-        combine::<S, X>(simd, n, known, &[b[8 + odd], b[10 + odd], b[12 + odd]], None, out);
-    };
-    part(1, right);
+    combine::<S, X>(simd, n, known, [b[3], b[5], b[7]], Some(b[1]), right);
     if *degree == 13 {
-        higher(1, left);
+        combine::<S, X>(simd, n, known, [b[9], b[11], b[13]], None, left);
         add_product::<S, X>(simd, n, x6, left, right);
     }
     left.fill(Vector::<S, X::Real>::splat(simd, X::Real::ZERO).reg());
     add_product::<S, X>(simd, n, x, right, left);
-    part(0, right);
+    combine::<S, X>(simd, n, known, [b[2], b[4], b[6]], Some(b[0]), right);
     if *degree == 13 {
-        higher(0, x);
+        combine::<S, X>(simd, n, known, [b[8], b[10], b[12]], None, x);
         add_product::<S, X>(simd, n, x6, x, right);
     }
     for at in 0..n * n {

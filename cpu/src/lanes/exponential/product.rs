@@ -86,14 +86,14 @@ pub(super) fn combine<S: Simd, X: Lane<S>>(
     simd: S,
     n: usize,
     matrices: &[&[Reg<S, X>]],
-    factors: &[Vector<S, X::Real>],
+    factors: [Vector<S, X::Real>; 3],
     unit: Option<Vector<S, X::Real>>,
     out: &mut [Reg<S, X>],
 ) {
     let zero = X::splat(simd, X::Scalar::ZERO);
     for at in 0..n * n {
         let mut sum = zero;
-        for (matrix, &factor) in matrices.iter().zip(factors) {
+        for (matrix, factor) in matrices.iter().zip(factors) {
             sum = sum + X::load(simd, matrix, at).scale(factor);
         }
         sum.store(out, at);
