@@ -33,6 +33,7 @@ pub mod determinant;
 mod divide;
 pub mod eig;
 pub mod eigh;
+pub mod generalised_schur;
 pub mod hessenberg;
 mod lanes;
 #[cfg(feature = "lapack")]

@@ -33,6 +33,7 @@ _DERIVATIVES = {
     "cholesky": "jax.numpy.linalg.cholesky",
     "eig": "jax.numpy.linalg.eig",
     "eigh": "jax.numpy.linalg.eigh",
+    "generalised_schur": "lapax.linalg.eig with b",
     "ldl": "lapax.linalg.ldl or lapax.linalg.solve",
     "lu": "jax.scipy.linalg.lu_factor or jax.numpy.linalg.solve",
     "qr": "jax.numpy.linalg.qr",

@@ -16,6 +16,7 @@ mod definite;
 mod eig;
 mod eigh;
 mod forward;
+mod generalised_schur;
 mod hessenberg;
 mod kinds;
 mod ldl;

@@ -8,6 +8,7 @@ from lapax._checks import (
     cholesky,
     eig,
     eigh,
+    generalised_schur,
     hessenberg,
     ldl,
     lu,
@@ -31,6 +32,7 @@ CHECKS: dict[str, Check] = (
     | qr.CHECKS
     | eig.CHECKS
     | schur.CHECKS
+    | generalised_schur.CHECKS
     | hessenberg.CHECKS
     | eigh.CHECKS
     | svd.CHECKS

@@ -59,6 +59,7 @@ from lapax.linalg._lqr import finite_horizon_lqr
 from lapax.linalg._pivoted_cholesky import PivotedCholesky, pivoted_cholesky
 from lapax.linalg._qr import qr, qr_multiply, rq, tria
 from lapax.linalg._qr_updates import qr_delete, qr_insert, qr_update
+from lapax.linalg._qz import ordqz, qz
 from lapax.linalg._riccati import solve_continuous_are, solve_discrete_are
 from lapax.linalg._schur import hessenberg, schur
 from lapax.linalg._semidefinite import psd_inverse, psd_inverse_sqrt, psd_sqrt
@@ -164,6 +165,7 @@ __all__ = [
     "matrix_rank",
     "norm",
     "null_space",
+    "ordqz",
     "orth",
     "orthogonal_procrustes",
     "pascal",
@@ -179,6 +181,7 @@ __all__ = [
     "qr_insert",
     "qr_multiply",
     "qr_update",
+    "qz",
     "rq",
     "rsf2csf",
     "schur",
