@@ -49,7 +49,7 @@ impl<T: Scalar> Pencil<'_, T> {
             let above = if pair { 2 } else { 1 };
             row -= above;
             match (above, width) {
-                (1, 1) => self.swap_single(row),
+                (1, 1) => self.swap_single(row, ulp),
                 (2, 2) => self.swap_blocks::<4>(row, [above, width], ulp)?,
                 _ => self.swap_blocks::<3>(row, [above, width], ulp)?,
             }
@@ -58,10 +58,9 @@ impl<T: Scalar> Pencil<'_, T> {
     }
 
     /// Exchanges the eigenvalues in rows k and k + 1.
-    fn swap_single(&mut self, k: usize) {
+    fn swap_single(&mut self, k: usize, ulp: T::Real) {
         let l = k + 1;
-        let zeros = self.zeros(k, 1);
-        let after = self.zeros(l, 1);
+        let (zeros, after) = (self.zeros(k, 1), self.zeros(l, 1));
         let (s, t) = (self.s(l, l), self.t(l, l));
         // (t·S − s·T)·x = 0, of which only the first row is not zero.
         let (first, second) =
@@ -69,10 +68,14 @@ impl<T: Scalar> Pencil<'_, T> {
         let largest = |x: [T; 3]| x.iter().fold(T::Real::ZERO, |size, x| size + x.abs1());
         let s_size = largest([self.s(k, k), self.s(k, l), s]);
         let t_size = largest([self.t(k, k), self.t(k, l), t]);
-        self.right(eliminating(-second, first), (k, l), l + 1, l + 1);
+        // Where all vectors do, the second column comes first.
+        let any = first == T::ZERO && second == T::ZERO;
+        let g = if any { eliminating(T::ZERO, T::ONE) } else { eliminating(-second, first) };
+        self.right(g, (k, l), l + 1, l + 1);
         self.left_by_larger(k, s_size, t_size);
-        self.keep_zeros(k, after);
-        self.keep_zeros(l, zeros);
+        let limits = limits([s_size, t_size], ulp);
+        self.keep_zeros(k, after, limits);
+        self.keep_zeros(l, zeros, limits);
         for i in [k, l] {
             self.make_row_positive(i);
         }
@@ -84,11 +87,11 @@ impl<T: Scalar> Pencil<'_, T> {
     }
 
     /// Makes it zero or infinite again, which it is but for roundings.
-    fn keep_zeros(&mut self, k: usize, [of_s, of_t]: [bool; 2]) {
-        if of_s {
+    fn keep_zeros(&mut self, k: usize, [of_s, of_t]: [bool; 2], [s_limit, t_limit]: [T::Real; 2]) {
+        if of_s && self.s(k, k).abs1() <= s_limit {
             self.clear_s(k, k);
         }
-        if of_t {
+        if of_t && self.t(k, k).abs1() <= t_limit {
             self.clear_t(k, k);
         }
     }
@@ -116,10 +119,10 @@ impl<T: Scalar> Pencil<'_, T> {
         for (v, tau) in basis::<T, M>(&l, p, q) {
             self.reflect_left(v, tau, k, (k, k));
         }
-        let [s_limit, t_limit] = sizes.map(|size| T::Real::from_f64(WEAK) * ulp * size);
+        let limits = limits(sizes, ulp);
         for (i, j) in (0..p * q).map(|at| (k + q + at % p, k + at / p)) {
             // Not a number is rejected as well.
-            if !(self.s(i, j).abs1() <= s_limit && self.t(i, j).abs1() <= t_limit) {
+            if !(self.s(i, j).abs1() <= limits[0] && self.t(i, j).abs1() <= limits[1]) {
                 return Err(Rejected);
             }
             self.clear_s(i, j);
@@ -130,11 +133,16 @@ impl<T: Scalar> Pencil<'_, T> {
                 self.standardise(row);
             }
         }
-        self.keep_zeros(k, after);
-        self.keep_zeros(k + q, zeros);
+        self.keep_zeros(k, after, limits);
+        self.keep_zeros(k + q, zeros, limits);
         (k..k + M).for_each(|i| self.make_row_positive(i));
         Ok(())
     }
+}
+
+/// What an exchange may leave in S and T of these sizes.
+fn limits<R: lapax_core::Real>(sizes: [R; 2], ulp: R) -> [R; 2] {
+    sizes.map(|size| R::from_f64(WEAK) * ulp * size)
 }
 
 /// The reflectors of the QR factorisation of [−X; I], X of p rows and q columns.

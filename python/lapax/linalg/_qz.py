@@ -66,7 +66,7 @@ def qz(
     return s, t, q, z
 
 
-@operation("A", "B")
+@operation("A", "B", jit=False)
 def ordqz(
     A: Array,
     B: Array,
@@ -81,7 +81,8 @@ def ordqz(
     The eigenvalues are alpha/beta [..., n]; beta is not negative, zero for an infinite one, and
     complex where S is. `sort` chooses `"lhp"` with Re λ < 0, `"rhp"` with Re λ > 0, `"iuc"` with
     |λ| < 1 or `"ouc"` with |λ| > 1, of which an infinite one is in the last and 0/0 in none; or
-    those for which a function of the arrays alpha and beta is true. Of a conjugate pair in a real
+    those for which a function of the arrays alpha and beta is true, which sees numbers outside of
+    jit. Of a conjugate pair in a real
     form one brings both. Eigenvalues of either kind keep their order. All results are NaN where a
     matrix of the pair is not finite, or where eigenvalues to be exchanged are too near to be told
     apart.
