@@ -38,6 +38,7 @@ ROOMS = [
     "eigh",
     "svd",
     "schur",
+    "generalised_schur",
     "eig",
     "functions",
     "sparse",

@@ -34,6 +34,7 @@ mod divide;
 pub mod eig;
 pub mod eigh;
 pub mod functions;
+pub mod generalised_schur;
 pub mod hessenberg;
 mod lanes;
 #[cfg(feature = "lapack")]

@@ -35,6 +35,7 @@ _DERIVATIVES = {
     "eig": "jax.numpy.linalg.eig",
     "eigh": "jax.numpy.linalg.eigh",
     "functions": "the functions of lapax.linalg",
+    "generalised_schur": "lapax.linalg.eig with b",
     "ldl": "lapax.linalg.ldl or lapax.linalg.solve",
     "lu": "jax.scipy.linalg.lu_factor or jax.numpy.linalg.solve",
     "qr": "jax.numpy.linalg.qr",

@@ -211,6 +211,7 @@ families![
     block_tridiagonal,
     eig,
     schur,
+    generalised_schur,
     hessenberg,
     qr,
     eigh,

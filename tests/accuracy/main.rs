@@ -18,6 +18,7 @@ mod eig;
 mod eigh;
 mod forward;
 mod functions;
+mod generalised_schur;
 mod hessenberg;
 mod kinds;
 mod ldl;

@@ -228,6 +228,7 @@ impl Variant {
                 });
                 sane(shape, arg.dims.len(), Form::Diagonals(main.unwrap_or(last)))
             }
+            ("generalised_schur", "s" | "t") => sane(shape, arg.dims.len(), Form::Triangular),
             (
                 "block_tridiagonal",
                 "off_diagonal" | "l_off_diagonal" | "lower" | "upper" | "upper_factor",
@@ -321,6 +322,8 @@ pub(crate) enum Form {
     Diagonals(usize),
     /// What stands beside the blocks on a diagonal.
     Beside,
+    /// An upper triangular matrix.
+    Triangular,
 }
 
 /// An argument on which every operation succeeds. Matrices are Hermitian, diagonally dominant and
@@ -341,7 +344,13 @@ pub(crate) fn sane(shape: &Shape, own: usize, form: Form) -> Operand {
             (_, &[.., _, columns]) if columns > 0 => {
                 let rows = sizes[sizes.len() - 2];
                 let (i, j) = (short(index / columns % rows), short(index % columns));
-                if i == j { (2048 + 16 * i + batch, 0) } else { (48 / (1 + i + j), i - j) }
+                if matches!(form, Form::Triangular) && i > j {
+                    (0, 0)
+                } else if i == j {
+                    (2048 + 16 * i + batch, 0)
+                } else {
+                    (48 / (1 + i + j), i - j)
+                }
             }
             _ => (16 + short(index % 1000) + batch, short(index % 5)),
         }

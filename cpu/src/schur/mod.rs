@@ -15,7 +15,7 @@ pub(crate) mod route;
 pub(crate) mod row_major;
 pub(crate) mod single;
 mod single_shift;
-mod two_by_two;
+pub(crate) mod two_by_two;
 pub(crate) mod values;
 
 use lapax_core::{

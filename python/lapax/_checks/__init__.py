@@ -9,6 +9,7 @@ from lapax._checks import (
     eig,
     eigh,
     functions,
+    generalised_schur,
     hessenberg,
     ldl,
     lu,
@@ -32,6 +33,7 @@ CHECKS: dict[str, Check] = (
     | qr.CHECKS
     | eig.CHECKS
     | schur.CHECKS
+    | generalised_schur.CHECKS
     | hessenberg.CHECKS
     | eigh.CHECKS
     | svd.CHECKS

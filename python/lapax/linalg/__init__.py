@@ -66,6 +66,7 @@ from lapax.linalg._norm_estimates import cho_rcond, lu_rcond, onenormest, triang
 from lapax.linalg._pivoted_cholesky import PivotedCholesky, pivoted_cholesky
 from lapax.linalg._qr import qr, qr_multiply, rq, tria
 from lapax.linalg._qr_updates import qr_delete, qr_insert, qr_update
+from lapax.linalg._qz import ordqz, qz
 from lapax.linalg._refinement import RefinedSolution, solve_refined
 from lapax.linalg._riccati import solve_continuous_are, solve_discrete_are
 from lapax.linalg._schur import hessenberg, schur
@@ -179,6 +180,7 @@ __all__ = [
     "norm",
     "null_space",
     "onenormest",
+    "ordqz",
     "orth",
     "orthogonal_procrustes",
     "pascal",
@@ -194,6 +196,7 @@ __all__ = [
     "qr_insert",
     "qr_multiply",
     "qr_update",
+    "qz",
     "rq",
     "rsf2csf",
     "schur",

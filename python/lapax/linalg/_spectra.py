@@ -18,6 +18,8 @@ from lapax.linalg._arguments import (
     operation,
 )
 from lapax.linalg._degenerate import Degenerate, degenerate_rule, differences, reciprocal
+from lapax.linalg._pairs import eig_of_pair, homogeneous_eig_of_pair, normalised
+from lapax.linalg._qz import pair
 
 __all__ = ["eig", "eigvals", "svd"]
 
@@ -117,19 +119,24 @@ def eig(
     degenerate: str | None = None,
     width: float | None = None,
 ) -> Any:
-    """Eigenvalues and vectors of general matrices, A·v = λ·v and uᴴ·A = λ·uᴴ.
+    """Eigenvalues and vectors of general matrices, A·v = λ·B·v and uᴴ·A = λ·uᴴ·B.
 
-    `a` [..., n, n]; results, all complex, are w [..., n], or [..., 2, n] with ones below if
-    `homogeneous_eigvals`, u if `left`, and v if `right`, in this order, w alone without vectors.
-    Columns of u and v have length 1 and are real where they are largest (xGEEV). A pair of matrices
-    is not supported: B⁻¹·A is not a stable way, and raises NotImplementedError.
+    `a` and `b` [..., n, n], B the identity where it is None; results, all complex, are w [..., n],
+    u if `left`, and v if `right`, in this order, w alone without vectors. If `homogeneous_eigvals`,
+    w is α above β [..., 2, n] with λ = α/β. With B, an infinite eigenvalue is inf, and one of a
+    singular pair, 0/0, NaN. Columns of u and v have length 1 and are real where they are largest
+    (xGEEV; xGGEV by the QZ iteration, see `qz`).
 
     The derivative is that of simple eigenvalues (Magnus 1985, On differentiating eigenvalues and
     eigenvectors): with P = V⁻¹·dA·V, dλⱼ = Pⱼⱼ and dV = V·(F∘P) with Fᵢⱼ = 1/(λⱼ − λᵢ), plus the
     multiple of vⱼ that keeps the normalisation; likewise for u and Aᴴ. Where eigenvalues repeat,
     that of vectors is infinite or NaN. `degenerate` and `width` replace F as in `svd`, which makes
     it finite where the matrix has all its eigenvectors; not for a defective one, whose V is
-    singular.
+    singular. That with B is in _pairs.py, of the same form and for simple eigenvalues; λ has one
+    where it is finite, vectors have one of infinite eigenvalues, too. α and β with B have none:
+    NotImplementedError says so.
+
+    Raises ValueError unless both are square of one size, and for another `degenerate`.
     """
     del overwrite_a, overwrite_b, check_finite
     rule = degenerate_rule("eig", degenerate, width)
@@ -145,7 +152,7 @@ def eigvals(
     check_finite: bool = True,
     homogeneous_eigvals: bool = False,
 ) -> Array:
-    """Eigenvalues of `eig` alone."""
+    """Eigenvalues of `eig` alone, with its arguments, shapes, errors and derivative."""
     del overwrite_a, overwrite_b, check_finite
     rule = Degenerate(None, None)
     values: Array = _selected("eigvals", a, b, False, False, homogeneous_eigvals, rule)
@@ -162,10 +169,13 @@ def _selected(
     rule: Degenerate,
 ) -> Any:
     check_square(function, a=a)
-    if b is not None:
-        raise NotImplementedError(f"{function}: b: expected None: pairs of matrices need qz")
-    w, *vectors = _eig(left, right, rule, a)
-    w = jnp.stack([w, jnp.ones_like(w)], -2) if homogeneous else w
+    if b is None:
+        w, *vectors = _eig(left, right, rule, a)
+        w = jnp.stack([w, jnp.ones_like(w)], -2) if homogeneous else w
+    elif homogeneous:
+        w, *vectors = homogeneous_eig_of_pair(function, left, right, *pair(function, a, b))
+    else:
+        w, *vectors = eig_of_pair(left, right, rule, *pair(function, a, b))
     return (w, *vectors) if vectors else w
 
 
@@ -193,17 +203,9 @@ def _(
     changes = []
     for v, (change, factor) in zip(vectors, sides, strict=False):
         p = jnp.linalg.solve(v, change @ v)
-        changes.append(_normalised(v, v @ (factor * p)))
+        changes.append(normalised(v, v @ (factor * p)))
     dw = jnp.diagonal(p, axis1=-2, axis2=-1)
     dw = dw.conj() if left and not right else dw
     if not (left or right):
         return [w], [dw]
     return [w, *vectors], [dw, *changes]
-
-
-def _normalised(v: Array, dv: Array) -> Array:
-    """dv + c·v of length and phase as xGEEV leaves them: ‖v‖ = 1, the largest element real."""
-    largest = jnp.argmax(abs(v), -2)[..., None, :]
-    at, moved = (jnp.take_along_axis(x, largest, -2)[..., 0, :] for x in (v, dv))
-    length = -jnp.sum(v.conj() * dv, -2).real
-    return dv + v * jax.lax.complex(length, -moved.imag / at.real)[..., None, :]
