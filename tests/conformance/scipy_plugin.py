@@ -49,7 +49,7 @@ WITH_INTEGERS = {
     *("toeplitz", "circulant", "hankel", "convolution_matrix", "leslie", "fiedler"),
 }
 """Functions whose results SciPy keeps integer, or whose checks of integers are exact."""
-NEVER_RAISING = {"cho_solve", "cho_solve_banded", "lstsq"}
+NEVER_RAISING = {"cho_solve", "cho_solve_banded", "lstsq", "sqrtm"}
 """Functions that SciPy has return what is not finite."""
 NARROW = {"e": np.float32, "g": np.float64, "G": np.complex128}
 
@@ -131,8 +131,8 @@ def passed_on(
 
 def computed(ours: Callable[..., Any], first: Any, named: Mapping[str, Any]) -> Any:
     """The result, and as SciPy has it real where it can be: lapax is asked for that by `real`."""
-    leaves = jax.tree.leaves((first, named))
-    if "real" in parameters_of(ours) and not any(map(jnp.iscomplexobj, leaves)):
+    arrays = [leaf for leaf in jax.tree.leaves((first, named)) if isinstance(leaf, jax.Array)]
+    if "real" in parameters_of(ours) and not any(map(jnp.iscomplexobj, arrays)):
         result = ours(*first, **named, real=True)
         if is_finite(result):
             return result
