@@ -49,10 +49,12 @@ WITH_INTEGERS = {
     *("toeplitz", "circulant", "hankel", "convolution_matrix", "leslie", "fiedler"),
 }
 """Functions whose results SciPy keeps integer, or whose checks of integers are exact."""
-NEVER_RAISING = {"cho_solve", "cho_solve_banded", "lstsq"}
+NEVER_RAISING = {"cho_solve", "cho_solve_banded", "lstsq", "sqrtm"}
 """Functions that SciPy has return what is not finite."""
 OF_PAIRS = {"eig", "eigvals"}
 """Functions that SciPy has return eigenvalues of two matrices that are infinite, or NaN for 0/0."""
+CHECKING = {"matrix_balance"}
+"""Functions that SciPy has refuse what is not finite, whatever they are told."""
 NARROW = {"e": np.float32, "g": np.float64, "G": np.complex128}
 
 
@@ -139,8 +141,8 @@ def passed_on(
 
 def computed(ours: Callable[..., Any], first: Any, named: Mapping[str, Any]) -> Any:
     """The result, and as SciPy has it real where it can be: lapax is asked for that by `real`."""
-    leaves = jax.tree.leaves((first, named))
-    if "real" in parameters_of(ours) and not any(map(jnp.iscomplexobj, leaves)):
+    arrays = [leaf for leaf in jax.tree.leaves((first, named)) if isinstance(leaf, jax.Array)]
+    if "real" in parameters_of(ours) and not any(map(jnp.iscomplexobj, arrays)):
         result = ours(*first, **named, real=True)
         if is_finite(result):
             return result
@@ -160,7 +162,7 @@ def answer(name: str, stock: Callable[..., Any]) -> Callable[..., Any]:
     ours = next((getattr(module, name) for module in ANSWERING if hasattr(module, name)), None)
     # What is compiled has none.
     signature = inspect.signature(stock) if parameters_of(stock) else None
-    checks = signature is not None and "check_finite" in signature.parameters
+    checks = name in CHECKING or "check_finite" in parameters_of(stock)
 
     @functools.wraps(stock)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -50,8 +50,9 @@ def solve_continuous_are(
     """The stabilising Hermitian X of EᴴXA + AᴴXE - (EᴴXB + S)R⁻¹(BᴴXE + Sᴴ) + Q = 0.
 
     A, E, Q [..., m, m], B, S [..., m, n], R [..., n, n]; R and E nonsingular; of Q and R the
-    Hermitian parts count. E is the identity and S zero where they are None. `balanced` scales the
-    pencil first. NaN where the pencil has not m stable eigenvalues.
+    Hermitian parts count. E is the identity and S zero where they are None. Numbers are
+    matrices of order 1. `balanced` scales the pencil first. NaN where the pencil has not m stable
+    eigenvalues.
 
     Derivative: with the closed loop F = A - B·R⁻¹(BᴴXE + Sᴴ), that of
     Fᴴ·dX·E + Eᴴ·dX·F = -(the change of the equation's left side at X); of every order.
@@ -71,8 +72,9 @@ def solve_discrete_are(
     AᴴXA - EᴴXE - (AᴴXB + S)(R + BᴴXB)⁻¹(BᴴXA + Sᴴ) + Q = 0.
 
     A, E, Q [..., m, m], B, S [..., m, n], R [..., n, n]; E nonsingular; of Q and R the Hermitian
-    parts count. E is the identity and S zero where they are None. `balanced` scales the
-    pencil first. NaN where the pencil has not m stable eigenvalues.
+    parts count. E is the identity and S zero where they are None. Numbers are
+    matrices of order 1. `balanced` scales the pencil first. NaN where the pencil has not m stable
+    eigenvalues.
 
     Derivative: with the closed loop F = A - B·(R + BᴴXB)⁻¹(BᴴXA + Sᴴ), that of
     Fᴴ·dX·F - Eᴴ·dX·E = -(the change of the equation's left side at X); of every order.
@@ -86,6 +88,8 @@ def solve_discrete_are(
 def _solved(
     function: str, continuous: bool, a: Any, b: Any, q: Any, r: Any, e: Any, s: Any, balanced: bool
 ) -> Array:
+    a, b, q, r = map(jnp.atleast_2d, (a, b, q, r))
+    e, s = (x if x is None else jnp.atleast_2d(x) for x in (e, s))
     check_square(function, a=a, q=q, r=r)
     check_matrix(function, b=b)
     m, n = a.shape[-1], r.shape[-1]

@@ -158,11 +158,11 @@ def hessenberg(
 ) -> Any:
     """Hessenberg form H of A = Q·H·Qᴴ (xGEHRD), or (H, Q) if `calc_q`.
 
-    `a` [..., n, n]; H is zero below its first subdiagonal, Q unitary. Raises ValueError unless A is
-    square. There is no derivative.
+    `a` [..., n, n]; H is zero below its first subdiagonal, and is A for n ≤ 2; Q is unitary. Raises
+    ValueError unless A is square. There is no derivative.
     """
     del overwrite_a, check_finite
     check_square("hessenberg", a=a)
-    if a.shape[-1] == 0:
-        return (a, a) if calc_q else a
+    if a.shape[-1] <= 2:
+        return (a, jnp.broadcast_to(jnp.eye(a.shape[-1], dtype=a.dtype), a.shape)) if calc_q else a
     return jsl.hessenberg(a, calc_q=True) if calc_q else jsl.hessenberg(a, calc_q=False)

@@ -158,6 +158,13 @@ def test_derivatives_of_two_orders() -> None:
         check_derivatives(linalg.solve_discrete_are, a, b, q, r, second=False)
 
 
+def test_numbers_are_matrices() -> None:
+    for solve in (linalg.solve_continuous_are, linalg.solve_discrete_are):
+        x = solve(-0.5, [[2.0]], 3, 1.0, e=1.0, s=0.25)
+        np.testing.assert_array_equal(x, solve(*([[c]] for c in (-0.5, 2.0, 3.0, 1.0, 1.0, 0.25))))
+        assert x.shape == (1, 1)
+
+
 def test_errors_say_what_was_expected() -> None:
     one = jnp.eye(2)
     with pytest.raises(ValueError, match=r"solve_continuous_are: r: expected shape \[..., n, n\]"):

@@ -147,6 +147,9 @@ def test_nan_empty_and_misuse():
         assert linalg.schur(np.zeros((0, 0)), output=output, sort="lhp")[2] == 0
         assert linalg.schur([[-3]], output=output, sort="lhp")[2] == 1
     assert [x.shape for x in linalg.hessenberg(np.zeros((0, 0)), calc_q=True)] == [(0, 0)] * 2
+    small = operands(np.dtype("c8"), n=2, batch=(3,)).a
+    for x, y in zip(linalg.hessenberg(small, calc_q=True), (small, np.eye(2)), strict=True):
+        np.testing.assert_array_equal(x, np.broadcast_to(y, (3, 2, 2)))
     for options, text in (
         ({"output": "imaginary"}, "schur: output: expected one of"),
         ({"output": "complex", "sort": "left"}, "schur: sort: expected one of 'lhp'"),
