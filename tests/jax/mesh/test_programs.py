@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import pathlib
 import time
 
 import jax
@@ -9,15 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import NamedSharding
-from sharded import P, mesh_of
+from sharded import FULL, P, mesh_of
 
 from lapax import mesh
 from lapax.mesh import count
+from lapax.mesh._model import factorisation, table
 
 BOTH = P("x", "y")
 FACTORISATIONS = {
     "cholesky": mesh.cholesky,
     "lu": mesh.lu,
+    "qr": functools.partial(mesh.qr, mode="r"),
 }
 
 
@@ -41,7 +45,7 @@ def test_one_exchange_each_way(spec):
 
 
 @pytest.mark.parametrize("name", FACTORISATIONS)
-@pytest.mark.parametrize("shape", [(2, 2), (4, 2)], ids=str)
+@pytest.mark.parametrize("shape", [(2, 2), (4, 2)] if FULL else [(4, 2)], ids=str)
 def test_share_and_words(shape, name):
     """No array above a device's share and some block columns, and few words above the bound.
 
@@ -53,6 +57,18 @@ def test_share_and_words(shape, name):
     counts = count(program)
     assert counts.largest <= n * n / devices + 2 * n * block
     assert counts.total <= 4 * n * n / np.sqrt(devices)
+    if name == "qr":
+        return
+    exchanges = 2 * (devices - 1) / devices * n * n / devices
+    ordered = (shape[0] - 1) / shape[0] * n * n / shape[1] if name == "lu" else 0
+    model = factorisation(name, n, *shape, block)
+    assert abs(counts.total / (model.words + exchanges + ordered) - 1) < 0.03
+    assert abs(counts.flops / model.flops - 1) < 0.03
+
+
+def test_the_page_has_the_models_table():
+    page = pathlib.Path(__file__).parents[3] / "docs/mesh.md"
+    assert table() in page.read_text()
 
 
 def test_compile_time_does_not_grow_with_n():
