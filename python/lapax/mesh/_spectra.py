@@ -112,7 +112,7 @@ def _eigh_of(options: tuple[Any, bool], a: Array) -> tuple[Array, Array]:
 def _eigh_forward(options: tuple[Any, bool], a: Array) -> tuple[tuple[Array, Array], Any]:
     sharding, descending = options
     grid, (share,) = operands("eigh", sharding, a=a)
-    every = Grid(grid.mesh, (), grid.row_axes + grid.col_axes)
+    every = grid.of_columns()
     half = 2 * every.parts(every.col_axes)
     pieces = cut_for(every, len(a), share.rows, share.cols).pieces
     block = -(-len(a) // pieces // half)

@@ -71,6 +71,22 @@ def test_the_page_has_the_models_table():
     assert table() in page.read_text()
 
 
+def test_a_gradient_is_divided_too():
+    """No device gathers a matrix for it, whatever automatic sharding makes of what is between."""
+    n, grid = 256, mesh_of((2, 2))
+    a = jax.ShapeDtypeStruct((n, n), np.float32, sharding=NamedSharding(grid, BOTH))
+    b = jax.ShapeDtypeStruct((n,), np.float32, sharding=NamedSharding(grid, P("x")))
+
+    def value(a, b):
+        return jnp.sum(mesh.solve(a, b, assume_a="pos") ** 2)
+
+    program = jax.jit(jax.grad(value)).lower(a, b).compile()
+    counts = count(program)
+    assert program.output_shardings.is_equivalent_to(a.sharding, 2)
+    assert counts.largest <= n * n / 4
+    assert counts.words["all-gather"] <= 2 * n
+
+
 def test_compile_time_does_not_grow_with_n():
     def seconds(n):
         jax.clear_caches()
