@@ -154,11 +154,15 @@ test-next: $(TESTS)/.lapax ## the tests in Python on the newest JAX there is, pr
 test-full: export LAPAX_SIMD = all
 test-full: export CARGO_PROFILE_DEV_DEBUG_ASSERTIONS = true
 test-full: export ON_OLDEST = all
-test-full: test test-borders test-emulator test-mutants test-deviceless accuracy-reference test-next test-versions test-plugins
+test-full: test test-borders test-mesh test-emulator test-mutants test-deviceless accuracy-reference test-next test-versions test-plugins
 
 # Every border between kernels for every scalar.
 test-borders: $(TESTS)/.lapax
 	LAPAX_BORDERS=full $(TEST_PY) -m pytest $(WORKERS) -rP tests/jax/test_borders.py
+
+# Every mesh with every scalar, size and sharding.
+test-mesh: $(TESTS)/.lapax
+	LAPAX_MESH=full $(TEST_PY) -m pytest $(WORKERS) tests/jax/mesh
 
 # The kernels on the emulator under AddressSanitizer and ThreadSanitizer, and whether these see all branches.
 test-emulator: $(VENV)/.python

@@ -27,10 +27,10 @@ def cholesky(a: Any, *, sharding: Any = None, block: int | None = None) -> Array
 
     `a` is [n, n] in f32, f64, c64 or c128, sharded over a mesh of any number of axes; L is divided
     as A is. NaN throughout where A is not positive definite. `sharding` is A's, where it is not
-    known (under jit with automatic sharding); `block` is the largest block. Raises ValueError for other
-    shapes and dtypes and where no mesh is known. Derivative: L̄ ↦ L⁻ᴴ Φ(Lᴴ L̄) L⁻¹, its Hermitian
-    part, as if all of A were read (Murray, arXiv:1602.07527). Source: ScaLAPACK's pxpotrf (Choi
-    et al., LAPACK working note 80).
+    known (under jit with automatic sharding); `block` is the largest block. Raises ValueError for
+    other shapes and dtypes and where no mesh is known. Derivative: L̄ ↦ L⁻ᴴ Φ(Lᴴ L̄) L⁻¹, its
+    Hermitian part, as if all of A were read (Murray, arXiv:1602.07527). Source: ScaLAPACK's pxpotrf
+    (Choi et al., LAPACK working note 80).
     """
     (a,) = inexact("cholesky", a=a)
     return _cholesky_of((sharding, block), a)

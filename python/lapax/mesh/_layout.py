@@ -64,6 +64,11 @@ class Cut:
         index = position // self.padded_piece * self.piece + inside
         return jnp.where(inside < self.piece, index, self.size)
 
+    def next_index(self, position: int) -> int:
+        """The first index at a position or after it."""
+        inside = min(position % self.padded_piece, self.piece)
+        return position // self.padded_piece * self.piece + inside
+
 
 def cut(size: int, pieces: int, parts: int, block: int | None = None) -> Cut:
     """`size` indices for grids of any number of parts that divides `parts`.

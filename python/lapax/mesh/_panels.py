@@ -40,7 +40,12 @@ def loop(start: int, stop: int, body: Callable[[Array, Any], Any], carry: Any) -
 
 def column_panel(x: Array, cols: Dim, k: Array, left: int = 0) -> Array:
     """Block column k of a window, to all devices of each row of the grid."""
-    return cols.sum(jnp.where(k % cols.parts == cols.me(), _slice(x, cols, k, left, 1), 0))
+    return cols.sum(own_column_panel(x, cols, k, left))
+
+
+def own_column_panel(x: Array, cols: Dim, k: Array, left: int = 0) -> Array:
+    """Block column k where it lies, zero elsewhere."""
+    return jnp.where(k % cols.parts == cols.me(), _slice(x, cols, k, left, 1), 0)
 
 
 def row_block(x: Array, rows: Dim, k: Array, top: int = 0) -> Array:

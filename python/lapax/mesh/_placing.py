@@ -47,7 +47,11 @@ class Grid:
 
     def of_rows(self) -> Grid:
         """The same mesh, all of it dividing rows."""
-        return Grid(self.mesh, self.row_axes + self.col_axes, ())
+        return Grid(self.mesh, tuple(self.mesh.axis_names), ())
+
+    def of_columns(self) -> Grid:
+        """The same mesh, all of it dividing columns."""
+        return Grid(self.mesh, (), tuple(self.mesh.axis_names))
 
 
 def inexact(function: str, **arrays: Any) -> list[Array]:

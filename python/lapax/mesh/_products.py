@@ -11,8 +11,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from lapax.mesh._layout import Array, Share, Tile
-from lapax.mesh._panels import column_panel, loop, row_block
+from lapax.mesh._layout import Array, Dim, Share, Tile
+from lapax.mesh._panels import (
+    adjoint,
+    column_panel,
+    loop,
+    row_block,
+    set_column_panel,
+    set_row_block,
+)
 from lapax.mesh._placing import (
     Grid,
     Place,
@@ -34,6 +41,28 @@ def multiply(a: Tile, b: Tile) -> Tile:
 
     zero = jnp.zeros((a.rows.here, b.cols.here), a.x.dtype)
     return Tile(loop(0, a.cols.cut.blocks, step, zero), a.rows, b.cols)
+
+
+def multiply_by_adjoint(a: Tile, b: Tile, cols: Dim) -> Tile:
+    """A Bᴴ, where both have the same columns; `cols` is cut as B's rows."""
+
+    def step(k: Array, c: Array) -> Array:
+        part = a.cols.sum(a.x @ adjoint(row_block(b.x, b.rows, k)))
+        return set_column_panel(c, part, cols, k)
+
+    zero = jnp.zeros((a.rows.here, cols.here), a.x.dtype)
+    return Tile(loop(0, b.rows.cut.blocks, step, zero), a.rows, cols)
+
+
+def multiply_adjoint(a: Tile, b: Tile, rows: Dim) -> Tile:
+    """Aᴴ B, where both have the same rows; `rows` is cut as A's columns."""
+
+    def step(k: Array, c: Array) -> Array:
+        part = a.rows.sum(adjoint(column_panel(a.x, a.cols, k)) @ b.x)
+        return set_row_block(c, part, rows, k)
+
+    zero = jnp.zeros((rows.here, b.cols.here), a.x.dtype)
+    return Tile(loop(0, a.cols.cut.blocks, step, zero), rows, b.cols)
 
 
 def kept(a: Tile, which: str) -> Tile:

@@ -31,8 +31,8 @@ def solve(
     Cholesky; NaN if it is not), "lower triangular" or "upper triangular". `a` is [n, n] and `b`
     [n, k] or [n], in f32, f64, c64 or c128; X is divided as B is. `sharding` is A's, where it is
     not known, `block` the largest block. Raises ValueError for other shapes, dtypes and `assume_a`,
-    and where no mesh is known. Derivative: B̄ = A⁻ᵀ X̄ and Ā = -B̄ Xᵀ, for "pos" its Hermitian part,
-    with the factors of the first solve.
+    and where no mesh is known. Derivative: B̄ = A⁻ᵀ X̄ and Ā = -B̄ Xᵀ, for "pos" its Hermitian
+    part, with the factors of the first solve.
     """
     check_choice("solve", "assume_a", assume_a, ASSUMED)
     if assume_a.endswith("triangular"):

@@ -11,11 +11,14 @@ import jax.numpy as jnp
 
 from lapax.mesh._layout import Array, Tile
 from lapax.mesh._panels import (
+    across,
     adjoint,
     column_panel,
     loop,
+    own_column_panel,
     own_row_block,
     row_block,
+    set_column_panel,
     set_row_block,
     triangular,
 )
@@ -48,3 +51,27 @@ def solve_triangular(
         return set_row_block(x, triangular(diagonal, xk, lower, trans, unit), rows, k)
 
     return (b._replace(x=loop(0, count, step, b.x)),)
+
+
+def solve_from_right(b: Tile, w: Tile, *, adjoint_of_w: bool) -> Tile:
+    """X of X Wᴴ = B or X W = B for a lower W, whose rows and columns are cut as B's columns."""
+    cols, block = b.cols, b.cols.block
+    count, position = cols.cut.blocks, cols.positions()
+
+    def step(i: Array, x: Array) -> Array:
+        k = i if adjoint_of_w else count - 1 - i
+        if adjoint_of_w:
+            row = row_block(w.x, w.rows, k)
+            diagonal = column_panel(row, cols, k)
+            known = x @ adjoint(jnp.where(position < k * block, row, 0))
+        else:
+            panel = column_panel(w.x, w.cols, k)
+            diagonal = row_block(panel, w.rows, k)
+            turned = across(panel, w.rows, cols)
+            known = x @ jnp.where((position >= (k + 1) * block)[:, None], turned, 0)
+        xk = cols.sum(own_column_panel(x, cols, k) - known)
+        trans = "N" if adjoint_of_w else "C"
+        xk = adjoint(triangular(diagonal, adjoint(xk), True, trans))
+        return set_column_panel(x, xk, cols, k)
+
+    return b._replace(x=loop(0, count, step, b.x))

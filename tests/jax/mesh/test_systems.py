@@ -7,11 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import AxisType, NamedSharding
-from sharded import CASES, DTYPES, LIMIT, SPECS, Case, P, mesh_of, norm1, ratio, wide
+from sharded import CASES, DTYPES, FULL, LIMIT, SPECS, Case, P, mesh_of, norm1, ratio, wide
 
 from lapax import mesh
 
+# A program takes about a second to compile.
 each_case = pytest.mark.parametrize("case", CASES, ids=str)
+some_cases = pytest.mark.parametrize("case", CASES if FULL else CASES[2:4], ids=str)
 
 
 def definite(case, condition=1e2):
@@ -59,7 +61,7 @@ def test_lu_and_its_solve(case):
         assert ratio(wide(a) @ wide(x) - wide(b), norm1(a) * norm1(x), case) < LIMIT
 
 
-@each_case
+@some_cases
 def test_inv_and_slogdet(case):
     with case.x64:
         a = spread(case.random(case.n, case.n), case, 10)
@@ -72,7 +74,7 @@ def test_inv_and_slogdet(case):
         assert abs(logarithm - expected[1]) < limit
 
 
-@each_case
+@some_cases
 def test_triangular_solve(case):
     with case.x64:
         a = np.tril(case.random(case.n, case.n)) + case.n * np.eye(case.n, dtype=case.dtype)
@@ -88,8 +90,7 @@ def test_triangular_solve(case):
         assert ratio(wide(op) @ x - wide(b), norm1(op) * norm1(x), case) < LIMIT
 
 
-@pytest.mark.parametrize("trans", "NTC")
-@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize(("lower", "trans"), [(False, "N"), (True, "T"), (False, "C")])
 def test_every_kind_of_triangular_system(lower, trans):
     case = Case((2, 2), 22, DTYPES[2], SPECS[0], 3)
     a = case.random(22, 22) / 22
@@ -103,9 +104,8 @@ def test_every_kind_of_triangular_system(lower, trans):
     assert ratio(op @ wide(x) - wide(b), norm1(op) * norm1(x), case) < LIMIT
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (4, 2)], ids=str)
-def test_ill_conditioned_systems(shape):
-    case = Case(shape, 48, DTYPES[0], SPECS[0], 6)
+def test_ill_conditioned_systems():
+    case = Case((2, 2), 48, DTYPES[0], SPECS[0], 6)
     b = case.random(48, 8, seed=1)
     a = spread(case.random(48, 48), case, 1e7)
     x = mesh.solve(case.put(a), case.put(b), block=6)
@@ -115,7 +115,7 @@ def test_ill_conditioned_systems(shape):
     assert ratio(wide(s) @ wide(x) - b, norm1(s) * norm1(x), case) < LIMIT
 
 
-@pytest.mark.parametrize("rank", [0, 1, 20])
+@pytest.mark.parametrize("rank", [0, 20])
 def test_lu_of_a_singular_matrix(rank):
     """On a mesh with padding, so that a column of zeros must not take a row of padding."""
     case = Case((2, 2), 31, DTYPES[0], SPECS[1], 4)
@@ -144,7 +144,7 @@ def test_what_is_not_definite_or_not_a_number_gives_nan():
     assert np.isnan(mesh.slogdet(case.put(bad), block=3).logabsdet)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
+@pytest.mark.parametrize("spec", SPECS[::2], ids=str)
 def test_matmul(spec):
     case = Case((4, 2), 40, DTYPES[2], spec, None)
     a, b = case.random(40, 40), case.random(40, 24, seed=1)
@@ -229,7 +229,7 @@ GRADIENTS = {
 }
 
 
-@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize("name", GRADIENTS if FULL else ("cholesky", "pos", "slogdet", "lu"))
 def test_gradients_are_those_of_one_device(name):
     dtype = DTYPES[3] if name != "sign" else DTYPES[1]
     case = Case((2, 2), 12, dtype, P("x", "y"), None)

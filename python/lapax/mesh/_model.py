@@ -1,0 +1,112 @@
+"""How long Cholesky and LU take on other machines, from counts of each step and three numbers.
+
+The counts are those of the programs, which a test compares with the compiled text; a machine is a
+latency, a bandwidth and a rate of products. No step overlaps another, as in the programs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Machine:
+    """`latency` of a message in seconds, `bandwidth` in bytes per second that a device sends,
+    `rate` of products in flops per second of it, each for 8-byte words; and where from."""
+
+    name: str
+    latency: float
+    bandwidth: float
+    rate: float
+    source: str
+
+
+MACHINES = (
+    Machine(
+        "H100 SXM, NVLink 4", 10e-6, 450e9, 60e12,
+        "NVIDIA H100 data sheet: 67 Tflop/s in double precision on tensor cores, of which 90 %, "
+        "900 GB/s both ways; a small all-reduce of NCCL takes tens of microseconds",
+    ),
+    Machine(
+        "H100 SXM, NDR InfiniBand", 20e-6, 50e9, 60e12,
+        "as above; DGX H100 data sheet: one ConnectX-7 of 400 Gbit/s for each GPU",
+    ),
+    Machine(
+        "EPYC 9654, 100 Gbit Ethernet", 30e-6, 12.5e9, 3.0e12,
+        "AMD: 96 cores at 2.4 GHz with 16 flops a cycle in double precision, of which 80 %; "
+        "latency of TCP in one data centre",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Work:
+    """Of one device: flops of products, words sent, and messages one after another."""
+
+    flops: float
+    words: float
+    messages: float
+
+    def seconds(self, machine: Machine) -> float:
+        moving = 8 * self.words / machine.bandwidth + self.messages * machine.latency
+        return self.flops / machine.rate + moving
+
+
+def _reduced(words: float, parts: int) -> tuple[float, float]:
+    """Words and messages of an all-reduce: a ring's words, and the messages of a tree."""
+    return 2 * (parts - 1) / parts * words, 2 * math.ceil(math.log2(parts))
+
+
+def factorisation(name: str, n: int, rows: int, cols: int, block: int, phases: int = 4) -> Work:
+    """Of "cholesky" or "lu" of an n by n matrix on a grid, without the exchange from and to the
+    user's sharding, which sends n²/P words each way in one message to each other device."""
+    devices, steps = rows * cols, n // block
+    flops = words = messages = 0.0
+    for phase in range(phases):
+        left = 1 - phase / phases
+        here = steps / phases
+        column, row = n / rows * block, n * left / cols * block
+        if name == "cholesky":
+            column *= left
+        parts = [(column, cols), (row, rows)]
+        parts += [(block**2, rows)] if name == "cholesky" else []
+        for sent, among in parts:
+            moved, waited = _reduced(sent, among)
+            words += here * moved
+            messages += here * waited
+        if name == "lu":
+            words += here * block * (rows - 1) * (block + 2)
+            messages += here * block * math.ceil(math.log2(rows))
+        height = left if name == "cholesky" else 1
+        flops += here * 2 * block * n * n * height * left / devices
+    return Work(flops, words, messages)
+
+
+def efficiency(name: str, n: int, rows: int, cols: int, block: int, machine: Machine) -> float:
+    """The share of P devices' rate that goes into the flops that one device would need."""
+    needed = {"cholesky": 1 / 3, "lu": 2 / 3}[name] * n**3
+    seconds = factorisation(name, n, rows, cols, block).seconds(machine)
+    return needed / (rows * cols * machine.rate * seconds)
+
+
+GRIDS = (1, 2, 8, 32)
+"""Devices in each direction."""
+
+
+def table(n: int = 100_000, each: int = 20_000, block: int = 256) -> str:
+    """In Markdown: seconds and the efficiency of one size, and the efficiency with 3.2 GB of the
+    matrix on each device."""
+    lines = [
+        f"| machine | | devices | n = {n:,}: s | efficiency | n = {each:,}·√P: efficiency |",
+        "|---|---|--:|--:|--:|--:|",
+    ]
+    for machine in MACHINES:
+        for name in ("cholesky", "lu"):
+            for side in GRIDS:
+                fixed = factorisation(name, n, side, side, block).seconds(machine)
+                one = efficiency(name, n, side, side, block, machine)
+                grown = efficiency(name, each * side, side, side, block, machine)
+                numbers = f"{side**2} | {fixed:.3g} | {one:.2f} | {grown:.2f}"
+                lines.append(f"| {machine.name} | {name} | {numbers} |")
+    return "\n".join(lines)

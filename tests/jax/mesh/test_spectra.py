@@ -1,0 +1,100 @@
+"""Polar decomposition, eigenvalues and singular values of one matrix over many devices."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sharded import CASES, DTYPES, FULL, LIMIT, Case, P, norm1, ratio, wide
+
+from lapax import mesh
+
+each_case = pytest.mark.parametrize("case", CASES if FULL else CASES[2:5], ids=str)
+
+
+def hermitian(case):
+    a = case.random(case.n, case.n)
+    return (a + a.conj().T) / 2
+
+
+def check_eigh(a, values, vectors, case):
+    values, vectors = wide(values).real, wide(vectors)
+    scale = max(norm1(a), 1e-30)
+    assert (np.diff(values) >= 0).all()
+    assert ratio(wide(a) @ vectors - vectors * values, scale, case) < LIMIT
+    assert ratio(vectors.conj().T @ vectors - np.eye(case.n), 1, case) < LIMIT
+
+
+@each_case
+def test_eigh(case):
+    with case.x64:
+        a = hermitian(case)
+        values, vectors = mesh.eigh(case.put(a))
+        assert vectors.sharding.is_equivalent_to(case.put(a).sharding, 2)
+        check_eigh(a, values, vectors, case)
+
+
+def test_repeated_and_zero_eigenvalues():
+    case = Case((2, 2), 31, DTYPES[0], P(), None)
+    q = np.linalg.qr(case.random(31, 31))[0]
+    for values in (np.zeros(31), np.repeat([1.0, -1.0, 0.0], [10, 11, 10])):
+        a = ((q * values) @ q.T).astype(np.float32)
+        a = (a + a.T) / 2
+        check_eigh(a, *mesh.eigh(case.put(a)), case)
+
+
+def test_not_a_number():
+    case = Case((2, 2), 31, DTYPES[0], P(), None)
+    a = hermitian(case)
+    a[3, 4] = a[4, 3] = np.nan
+    values, vectors = mesh.eigh(case.put(a))
+    assert np.isnan(values).all()
+    assert np.isnan(vectors).all()
+
+
+def test_gradient_is_that_of_one_device():
+    case = Case((2, 2), 12, DTYPES[3], P("x", "y"), None)
+    with case.x64:
+        a = hermitian(case)
+        weights = case.random(12, 12, seed=1)
+
+        def value(eigh):
+            def of(a):
+                values, vectors = eigh(a)
+                # Does not depend on the phases of vectors.
+                inner = jnp.abs(weights @ vectors) ** 2
+                return jnp.sum(values * jnp.arange(12.0)) + jnp.sum(inner * jnp.arange(12.0))
+
+            return of
+
+        got = jax.grad(value(mesh.eigh))(case.put(a))
+        right = jax.grad(value(jnp.linalg.eigh))(jnp.asarray(a))
+        assert np.abs(got - right).max() < 1e-10 * np.abs(right).max()
+
+
+@pytest.mark.parametrize(("m", "n", "rank"), [(31, 31, 31), (40, 24, 24), (24, 40, 10)])
+def test_polar_and_svd(m, n, rank):
+    case = Case((2, 2), 24, DTYPES[2], P("x", "y"), 6)
+    a = case.random(m, rank) @ case.random(rank, n, seed=1)
+    size = max(m, n)
+    u, h = map(wide, mesh.polar(case.put(a), block=6))
+    assert ratio(u @ h - wide(a), norm1(a), case, size) < LIMIT
+    assert ratio(h - h.conj().T, norm1(a), case, size) < LIMIT
+    assert np.linalg.eigvalsh(h).min() > -LIMIT * size * np.finfo(case.dtype).eps * norm1(a)
+    if rank == min(m, n):
+        inner = u.conj().T @ u if m >= n else u @ u.conj().T
+        assert ratio(inner - np.eye(rank), 1, case, size) < LIMIT
+    u, s, vh = map(wide, mesh.svd(case.put(a), block=6))
+    assert (np.diff(s.real) <= 0).all()
+    assert ratio((u * s) @ vh - wide(a), norm1(a), case, size) < LIMIT
+    for q in (u, vh.conj().T):
+        assert ratio(q.conj().T @ q - np.eye(q.shape[1]), 1, case, size) < LIMIT
+
+
+def test_what_has_no_derivative_says_so():
+    case = Case((2, 2), 12, DTYPES[0], P("x", "y"), None)
+    with pytest.raises(NotImplementedError, match="polar has no derivative"):
+        jax.grad(lambda a: mesh.polar(a).u.sum())(case.put(case.random(12, 12)))
+    with pytest.raises(ValueError, match=r"eigh: a: expected shape \[n, n\], got \[12, 6\]"):
+        mesh.eigh(case.put(case.random(12, 6)))
