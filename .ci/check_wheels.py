@@ -20,7 +20,7 @@ from pathlib import Path
 import lief
 
 ROOT = Path(__file__).resolve().parent.parent
-HEADER = ROOT / "include" / "lapax.h"
+HEADER = ROOT / "python" / "lapax" / "include" / "lapax.h"
 
 LARGEST = 20 << 20
 """Bytes of a wheel: what pip fetches for everybody, with or without a GPU."""

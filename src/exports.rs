@@ -1,5 +1,5 @@
 //! The C exports, for hosts and for Python: the table of targets, registration, shape inference, the
-//! CPU backend. `include/lapax.h` declares them.
+//! CPU backend. `python/lapax/include/lapax.h` declares them.
 //!
 //! Strings are UTF-8 and end with NUL. Nothing here unwinds into the caller.
 

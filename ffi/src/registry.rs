@@ -110,6 +110,20 @@ impl Registry {
         }
     }
 
+    /// The same of a plugin that this process has loaded, by its path as `dlopen` takes it, for hosts
+    /// that keep the `PJRT_Api` to themselves. On Unix.
+    ///
+    /// # Errors
+    /// NOT_FOUND where the library is not loaded or has no symbol `GetPjrtApi`, and those of
+    /// [`of_plugin`](Self::of_plugin).
+    ///
+    /// # Safety
+    /// The library, where it has that symbol, is a PJRT plugin, and is never unloaded.
+    pub unsafe fn of_loaded_plugin(path: &CStr) -> Result<Self, Error> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::of_plugin(process::plugin(path)?) }
+    }
+
     /// The registry of the XLA that this program, or a library that is loaded already, has inside:
     /// the symbol `XLA_FFI_GetApi`, or C++'s `xla::ffi::GetXlaFfiApi`.
     ///

@@ -68,6 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     paths = commands.add_parser("paths", help="print where the library and its C header are")
     paths.add_argument("--cflags", action="store_true", help="print the C compiler's flags")
     paths.add_argument("--libs", action="store_true", help="print the linker's flags")
+    paths.add_argument("--pkgconfig", action="store_true", help="print the folder of lapax.pc")
+    paths.add_argument("--cmake", action="store_true", help="print that of lapaxConfig.cmake")
     return parser
 
 
@@ -188,18 +190,19 @@ def _called(options: argparse.Namespace) -> Iterator[tuple[Callable[..., Any], S
 def _paths(options: argparse.Namespace) -> int:
     from lapax import _export
 
-    flags = []
-    if options.cflags:
-        flags.append(_export.compile_flags())
-    if options.libs:
-        flags.append(_export.link_flags())
-    if flags:
-        print(*flags)
+    chosen = {
+        "cflags": _export.compile_flags(),
+        "libs": _export.link_flags(),
+        "pkgconfig": str(_export.PKGCONFIG),
+        "cmake": str(_export.CMAKE),
+    }
+    asked = [text for name, text in chosen.items() if getattr(options, name)]
+    if asked:
+        print(*asked)
         return 0
-    print(f"library: {_library.path()}")
-    print(f"header:  {_export.INCLUDE / 'lapax.h'}")
-    print(f"cflags:  {_export.compile_flags()}")
-    print(f"libs:    {_export.link_flags()}")
+    everything = {"library": _library.path(), "header": _export.INCLUDE / "lapax.h", **chosen}
+    for name, text in everything.items():
+        print(f"{name + ':':<11}{text}")
     return 0
 
 

@@ -26,6 +26,12 @@ from lapax._register import export_safety_checks
 INCLUDE = Path(__file__).parent / "include"
 """The folder of lapax.h."""
 
+PKGCONFIG = INCLUDE.with_name("pkgconfig")
+"""That of lapax.pc."""
+
+CMAKE = INCLUDE.with_name("cmake")
+"""That of lapaxConfig.cmake."""
+
 _DTYPES = {
     **{name: name for name in ("bool", "bfloat16")},
     **{

@@ -44,6 +44,29 @@ pub unsafe extern "C" fn lapax_register_pjrt(
     sentence(|| unsafe { register(Registry::of_plugin(api)?, names, platform, prefix) })
 }
 
+/// The same in a PJRT plugin that the host has loaded from this path, where the host keeps the `PJRT_Api` to
+/// itself.
+///
+/// # Safety
+/// The library, where it has a symbol `GetPjrtApi`, is a PJRT plugin that is never unloaded; the texts
+/// are null or C strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lapax_register_plugin(
+    path: *const c_char,
+    names: *const c_char,
+    platform: *const c_char,
+    prefix: *const c_char,
+) -> *mut c_char {
+    // SAFETY: the caller's promise.
+    sentence(|| unsafe {
+        if path.is_null() {
+            let text = "expected the path of a PJRT plugin, got a null pointer";
+            return Err(Error::invalid_argument(text));
+        }
+        register(Registry::of_loaded_plugin(CStr::from_ptr(path))?, names, platform, prefix)
+    })
+}
+
 /// The same in the XLA that this program, or the loaded library of this name, has inside; null means
 /// the program's global symbols.
 ///

@@ -1,4 +1,4 @@
-//! include/lapax.h declares what the library exports, and is C and C++ without a warning.
+//! lapax.h declares what the library exports, and is C and C++ without a warning.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,7 +27,8 @@ fn the_header_declares_every_export() {
     let source = files.map(|file| text(&format!("src/{file}"))).concat();
     let exported = functions(&source, |line| line.contains("extern \"C\" fn "));
     // Declarations begin in the first column; comments do not.
-    let declared = functions(&text("include/lapax.h"), |line| !line.starts_with([' ', '/']));
+    let declared =
+        functions(&text("python/lapax/include/lapax.h"), |line| !line.starts_with([' ', '/']));
     assert_eq!(declared, exported);
     assert!(exported.len() > 10, "{exported:?}");
 }
@@ -41,7 +42,7 @@ fn the_header_is_c_and_cpp() {
         let Some(compiler) = compiler(name.ends_with(".cc")) else { continue };
         let done = Command::new(compiler)
             .args([standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-I"])
-            .arg(Path::new(ROOT).join("include"))
+            .arg(Path::new(ROOT).join("python/lapax/include"))
             .arg(&file)
             .output()
             .unwrap();

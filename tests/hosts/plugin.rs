@@ -61,7 +61,7 @@ fn compile_c_host(plugin: &Path) -> Option<PathBuf> {
         .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-o"])
         .args([&program, &source, &library])
         .arg("-I")
-        .arg(Path::new(ROOT).join("include"))
+        .arg(Path::new(ROOT).join("python/lapax/include"))
         // The plugin's header is not ours to be warned about.
         .arg("-isystem")
         .arg(plugin.with_file_name("include"))
@@ -169,6 +169,27 @@ fn cuda_plugins_take_handlers_without_a_gpu() {
         let text = format!("{more} of {} targets of lapax were refused", lapax::targets().count());
         assert!(error.to_string().contains(&text), "{error}");
     }
+}
+
+/// A plugin that the process has loaded is found by its path, and another library is none.
+#[test]
+fn a_loaded_plugin_by_its_path() {
+    use std::ffi::{CStr, CString};
+    use std::ptr::null;
+    let Some((plugin, _)) = plugin() else { return };
+    let register = |path: &CStr| {
+        // SAFETY: a plugin that `load` never unloads, or none; the others are null.
+        let text =
+            unsafe { lapax::exports::lapax_register_plugin(path.as_ptr(), null(), null(), null()) };
+        // SAFETY: null, or the library's text, which is leaked.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_str().unwrap())
+    };
+    let path = CString::new(plugin.to_str().unwrap()).unwrap();
+    load(&plugin);
+    assert_eq!(register(&path), None);
+    assert_eq!(register(&path), None, "a second time");
+    let other = register(c"libc.so.6").unwrap();
+    assert_eq!(other, "libc.so.6 is no PJRT plugin: it has no symbol GetPjrtApi");
 }
 
 /// A plugin's own registry: what its FFI says of duplicates, through the table that it shows.

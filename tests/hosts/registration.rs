@@ -3,7 +3,8 @@
 use std::ffi::{CStr, CString, c_char};
 
 use lapax::exports::{
-    lapax_free, lapax_handler, lapax_register, lapax_register_pjrt, lapax_register_process,
+    lapax_free, lapax_handler, lapax_register, lapax_register_pjrt, lapax_register_plugin,
+    lapax_register_process,
 };
 use lapax::{Platform, Registration, targets};
 use xla_ffi::fake::Host;
@@ -114,12 +115,19 @@ fn what_does_not_exist_is_named_and_nothing_is_registered() {
         [
             lapax_register(null, null.cast(), null.cast(), null.cast()),
             lapax_register_pjrt(null.cast(), null.cast(), null.cast(), null.cast()),
+            lapax_register_plugin(null.cast(), null.cast(), null.cast(), null.cast()),
+            lapax_register_plugin(c"/no.so".as_ptr(), null.cast(), null.cast(), null.cast()),
         ]
     };
     let answers = answers.map(|answer| sentence(answer).unwrap());
     assert_eq!(
         answers,
-        ["expected an XLA_FFI_Api, got a null pointer", "expected a PJRT_Api, got a null pointer"]
+        [
+            "expected an XLA_FFI_Api, got a null pointer",
+            "expected a PJRT_Api, got a null pointer",
+            "expected the path of a PJRT plugin, got a null pointer",
+            "/no.so is not loaded in this process",
+        ]
     );
     // SAFETY: no library of the name is loaded.
     let answer = unsafe {

@@ -202,3 +202,14 @@ def test_on_the_command_line(capsys):
     assert "lapax not installed" in printed
     assert main(["explain", "jax.numpy.linalg.inv", "f64[3,5]"]) == 1
     assert capsys.readouterr().err.startswith("jax.numpy.linalg.inv of f64[3,5]: ValueError: ")
+
+
+def test_xla_does_not_count_the_flops_of_calls():
+    """As docs/faq.md says."""
+    solve = jax.jit(jnp.linalg.solve)
+    stock = solve.lower(A, B).compile().cost_analysis()["flops"]
+    with lapax.installed():
+        (call,) = lapax.explain(solve, A, B)
+        ours = solve.lower(A, B).compile().cost_analysis().get("flops", 0)
+    assert call.op == "solve"
+    assert ours <= 0 < stock

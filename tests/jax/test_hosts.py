@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import lapax
 from lapax import _export, _library
 from lapax.__main__ import main
 from programs import run_python
@@ -245,6 +246,138 @@ def test_paths(capsys):
     flags = capsys.readouterr().out.split()
     assert flags[0] == f"-I{header.parent}"
     assert f"-L{_library.path().resolve().parent}" in flags
+
+
+ASKS = """
+#include <stdio.h>
+#include "lapax.h"
+int main(void) { puts(lapax_version()); }
+"""
+
+
+def tool(name):
+    found = shutil.which(os.environ.get("CC", name) if name == "cc" else name)
+    if found is None:
+        pytest.skip(f"no {name} here")
+    return found
+
+
+def printed(*words, cwd=None, **environment):
+    """What a command prints; fails with its errors."""
+    done = subprocess.run(
+        words, env=os.environ | environment, capture_output=True, text=True, cwd=cwd
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def packaged():
+    if os.environ.get(_library.OVERRIDE):
+        pytest.skip(f"{_library.OVERRIDE} names another library than the package's")
+
+
+def test_pkg_config(tmp_path, capsys):
+    packaged()
+    pkg_config, compiler = tool("pkg-config"), tool("cc")
+    assert main(["paths", "--pkgconfig"]) == 0
+    place = {"PKG_CONFIG_PATH": capsys.readouterr().out.strip()}
+    version = printed(pkg_config, "--modversion", "lapax", **place).strip()
+    assert version == lapax.__version__
+    flags = printed(pkg_config, "--cflags", "--libs", "lapax", **place).split()
+    (tmp_path / "asks.c").write_text(ASKS)
+    printed(compiler, tmp_path / "asks.c", "-o", tmp_path / "asks", *flags)
+    assert printed(tmp_path / "asks").strip() == lapax.__version__
+
+
+def test_cmake(tmp_path, capsys):
+    packaged()
+    cmake, _ = tool("cmake"), tool("cc")
+    assert main(["paths", "--cmake"]) == 0
+    folder = capsys.readouterr().out.strip()
+    (tmp_path / "asks.c").write_text(ASKS)
+    minor = ".".join(lapax.__version__.split(".")[:2])
+    lines = [
+        "cmake_minimum_required(VERSION 3.15)",
+        "project(asks C)",
+        f"find_package(lapax {minor} REQUIRED CONFIG)",
+        "add_executable(asks asks.c)",
+        "target_link_libraries(asks lapax::lapax)",
+    ]
+    (tmp_path / "CMakeLists.txt").write_text("\n".join(lines))
+    build = tmp_path / "build"
+    printed(cmake, "-S", tmp_path, "-B", build, f"-Dlapax_DIR={folder}")
+    printed(cmake, "--build", build)
+    assert printed(build / "asks").strip() == lapax.__version__
+    (tmp_path / "CMakeLists.txt").write_text("\n".join(lines).replace(f"lapax {minor}", "lapax 99"))
+    with pytest.raises(AssertionError, match="lapax"):
+        printed(cmake, "-S", tmp_path, "-B", build, f"-Dlapax_DIR={folder}")
+
+
+POINTERS = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int count, char **words) {
+  void *lapax = dlopen(words[1], RTLD_NOW), *plugin = count > 2 ? dlopen(words[2], RTLD_NOW) : 0;
+  const void *(*handler)(const char *, const char *);
+  char *(*enter)(const char *, void *, void *, void *);
+  *(void **)&handler = dlsym(lapax, "lapax_handler");
+  *(void **)&enter = dlsym(lapax, "lapax_register_plugin");
+  char *refusal = enter(count > 2 ? words[2] : "missing.so", 0, 0, 0);
+  printf("%d %d %s\\n", !!handler("lapack_dpotrf_ffi", "cpu"), !!plugin, refusal ? refusal : "ok");
+}
+"""
+
+
+def test_by_pointers_as_julia_calls(plugin, tmp_path):
+    text = (ROOT / "examples" / "host" / "julia.jl").read_text()
+    assert set(re.findall(r"dlsym\(lapax, :(\w+)\)", text)) == {
+        "lapax_handler", "lapax_register_plugin", "lapax_free"
+    }  # fmt: skip
+    (tmp_path / "pointers.c").write_text(POINTERS)
+    printed(tool("cc"), tmp_path / "pointers.c", "-o", tmp_path / "pointers", "-ldl")
+    assert printed(tmp_path / "pointers", _library.path(), plugin) == "1 1 ok\n"
+    said = printed(tmp_path / "pointers", _library.path())
+    assert said == "1 0 missing.so is not loaded in this process\n"
+
+
+def flags():
+    return {
+        "CGO_CFLAGS": _export.compile_flags(),
+        "CGO_LDFLAGS": _export.link_flags(),
+        "CGO_LDFLAGS_ALLOW": "-Wl,-rpath,.*",
+        "PKG_CPPFLAGS": _export.compile_flags(),
+        "PKG_LIBS": _export.link_flags(),
+    }
+
+
+def test_a_host_in_go(plugin, tmp_path):
+    go = tool("go")
+    tool("cc")
+    source, program = ROOT / "examples" / "host" / "go", tmp_path / "host"
+    places = {"GOCACHE": str(tmp_path / "cache"), "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local"}
+    printed(go, "build", "-o", program, ".", cwd=source, **places, **flags())
+    count = len(lapax.targets())
+    assert printed(program, plugin) == f"lapax {lapax.__version__}: {count} targets\n"
+    done = host(program, _library.path())
+    assert (done.returncode, done.stderr) == (
+        1, f"{_library.path()} is no PJRT plugin: it has no symbol GetPjrtApi\n"
+    )  # fmt: skip
+    assert host(program, "missing.so").returncode == 1
+
+
+def test_a_host_in_r(plugin, tmp_path):
+    r, rscript = tool("R"), tool("Rscript")
+    tool("cc")
+    for file in (ROOT / "examples" / "host" / "r").iterdir():
+        shutil.copy(file, tmp_path)
+    printed(r, "CMD", "SHLIB", "lapax.c", cwd=tmp_path, **flags())
+    cpu = lapax.targets("cpu")
+    expected = f"{len(cpu)} handlers, such as {cpu[0].name} externalptr \n"
+    assert printed(rscript, tmp_path / "lapax.R", plugin).endswith(expected)
+    assert printed(rscript, tmp_path / "lapax.R").endswith(expected)
+    done = host(rscript, tmp_path / "lapax.R", _library.path())
+    assert done.returncode == 1
+    assert "is no PJRT plugin: it has no symbol GetPjrtApi" in done.stderr
 
 
 def test_raw_stablehlo_through_jaxlib_without_jax():

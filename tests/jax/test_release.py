@@ -72,6 +72,10 @@ def test_one_version() -> None:
         if "path" in needed and name != "lapax-cuda-fake":
             assert needed["version"] == VERSION, name
     assert release.cited(ROOT) == VERSION
+    package = ROOT / "python" / "lapax"
+    assert f"\nVersion: {VERSION}\n" in (package / "pkgconfig" / "lapax.pc").read_text()
+    version = (package / "cmake" / "lapaxConfigVersion.cmake").read_text()
+    assert f'\nset(PACKAGE_VERSION "{VERSION}")\n' in version
     shown = re.findall(
         r'^xla-ffi = (?:\{ version = )?"([\d.]+)"',
         (ROOT / "docs" / "writing-a-target.md").read_text(encoding="utf-8"),

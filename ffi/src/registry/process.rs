@@ -1,6 +1,6 @@
-//! The function table of an XLA inside this process, found by its symbols.
+//! What libraries of this process have, found by their symbols: XLA's function table, or a PJRT plugin's API.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 
 use crate::error::{Error, ErrorCode};
 use crate::sys;
@@ -8,7 +8,11 @@ use crate::sys;
 /// XLA's C function, and the C++ function that every build of XLA has.
 const SYMBOLS: [&CStr; 2] = [c"XLA_FFI_GetApi", c"_ZN3xla3ffi12GetXlaFfiApiEv"];
 
-type GetApi = unsafe extern "C" fn() -> *const sys::XLA_FFI_Api;
+/// Of every PJRT plugin.
+const PLUGIN: &CStr = c"GetPjrtApi";
+
+/// A function that returns a table.
+type GetApi = unsafe extern "C" fn() -> *const c_void;
 
 /// What the first symbol that exists returns; sought in `library`, or among the symbols that are
 /// global in this process.
@@ -22,7 +26,7 @@ pub(super) unsafe fn function_table(
     for symbol in SYMBOLS {
         if let Some(address) = place.find(symbol) {
             // SAFETY: the caller's promise: a function without arguments that returns the table.
-            return Ok(unsafe { address() });
+            return Ok(unsafe { address() }.cast());
         }
     }
     let [c, cpp] = SYMBOLS.map(|symbol| symbol.to_string_lossy());
@@ -32,12 +36,25 @@ pub(super) unsafe fn function_table(
     )))
 }
 
+/// The `PJRT_Api` of a plugin that is loaded.
+///
+/// # Safety
+/// A symbol `GetPjrtApi` of the library is a PJRT plugin's.
+pub(super) unsafe fn plugin(path: &CStr) -> Result<*const c_void, Error> {
+    let Some(get) = Place::of(Some(path))?.find(PLUGIN) else {
+        let (path, symbol) = (path.to_string_lossy(), PLUGIN.to_string_lossy());
+        return Err(not_found(format!("{path} is no PJRT plugin: it has no symbol {symbol}")));
+    };
+    // SAFETY: the caller's promise: a function without arguments that returns the API.
+    Ok(unsafe { get() })
+}
+
 fn not_found(message: String) -> Error {
     Error::new(ErrorCode::NotFound, message)
 }
 
 #[cfg(unix)]
-struct Place(*mut std::ffi::c_void);
+struct Place(*mut c_void);
 
 #[cfg(unix)]
 impl Place {
@@ -55,8 +72,8 @@ impl Place {
     fn find(&self, symbol: &CStr) -> Option<GetApi> {
         // SAFETY: a handle of dlopen's, or the process.
         let address = unsafe { libc::dlsym(self.0, symbol.as_ptr()) };
-        // SAFETY: null is None, and what bears the name is this function (`function_table`).
-        unsafe { std::mem::transmute::<*mut std::ffi::c_void, Option<GetApi>>(address) }
+        // SAFETY: null is None, and what bears one of these names is such a function.
+        unsafe { std::mem::transmute::<*mut c_void, Option<GetApi>>(address) }
     }
 }
 
@@ -67,7 +84,7 @@ struct Place;
 #[cfg(not(unix))]
 impl Place {
     fn of(_: Option<&CStr>) -> Result<Self, Error> {
-        let text = "function tables are found by their symbols on Unix alone; pass the XLA_FFI_Api";
+        let text = "libraries are searched for symbols on Unix alone; pass the table itself";
         Err(Error::new(ErrorCode::Unimplemented, text))
     }
 

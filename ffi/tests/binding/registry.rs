@@ -98,3 +98,17 @@ fn a_process_without_xla_says_what_was_sought() {
     let none = unsafe { Registry::of_process(Some(c"libnothere.so")) }.unwrap_err();
     assert_eq!(none.message(), "libnothere.so is not loaded in this process");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_plugin_is_found_where_it_is_loaded_and_is_one() {
+    // SAFETY: no library of the name is loaded.
+    let none = unsafe { Registry::of_loaded_plugin(c"/nowhere/plugin.so") }.unwrap_err();
+    assert_eq!(none.code(), ErrorCode::NotFound);
+    assert_eq!(none.message(), "/nowhere/plugin.so is not loaded in this process");
+    if cfg!(target_os = "linux") {
+        // SAFETY: the C library has no such symbol.
+        let other = unsafe { Registry::of_loaded_plugin(c"libc.so.6") }.unwrap_err();
+        assert_eq!(other.message(), "libc.so.6 is no PJRT plugin: it has no symbol GetPjrtApi");
+    }
+}

@@ -52,6 +52,11 @@ char *lapax_register(const struct XLA_FFI_Api *api, const char *names, const cha
 char *lapax_register_pjrt(const struct PJRT_Api *api, const char *names, const char *platform,
                           const char *prefix);
 
+/* In a PJRT plugin that the host has loaded, and whose PJRT_Api it keeps to itself: by the plugin's path, as
+ * dlopen takes it. On Unix. */
+char *lapax_register_plugin(const char *path, const char *names, const char *platform,
+                            const char *prefix);
+
 /* In an XLA that is linked into this program, or into the loaded library of this name (as dlopen takes
  * it), and shows the symbol XLA_FFI_GetApi or xla::ffi::GetXlaFfiApi; NULL means the program and what
  * it loaded globally. On Unix. */

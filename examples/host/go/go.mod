@@ -1,0 +1,3 @@
+module example.org/lapax/host
+
+go 1.19
