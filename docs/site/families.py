@@ -82,17 +82,23 @@ def _entry(name: str) -> str:
 
 def _index() -> str:
     lines = [f"# lapax.linalg\n\n{plain(inspect.getdoc(MODULE) or '')}\n"]
-    lines.append("| family | functions |\n|---|---|\n")
+    lines.append("\n| family | | functions |\n|---|---|---|\n")
     for family in families():
         page = family.page.removeprefix("linalg/")
         names = " ".join(f"[`{name}`]({page}#{identifier(name)})" for name in family.names)
-        lines.append(f"| [{family.title}]({page}) | {names} |\n")
+        lines.append(f"| [{family.title}]({page}) | {_sentence(family.about)} | {names} |\n")
     own = " ".join(f"`{name}`" for name in jax_own())
-    lines.append(f"| JAX's own | {own} |\n")
+    lines.append(f"| JAX's own | As in jax.scipy.linalg | {own} |\n")
     lines.append(
         "\n[SciPy's own tests](../scipy-conformance.md) are counted on these and on JAX's.\n"
     )
     return "".join(lines)
+
+
+def _sentence(about: str) -> str:
+    """The first one, without its point."""
+    first = " ".join(about.partition("\n\n")[0].split()).partition(". ")[0]
+    return plain(first.rstrip("."))
 
 
 def plain(text: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import latex2mathml.converter
+import ziamath
 from mkdocs.structure.files import File, Files
 
 HERE = Path(__file__).resolve().parent
@@ -82,6 +83,8 @@ def on_files(files: Files, config: Any) -> Files:
     for page, text in generated:
         _add(files, config, page, text)
         written.add(page)
+    font = Path(ziamath.__file__).parent / "fonts" / "STIXTwoMath-Regular.ttf"
+    _add(files, config, "assets/math.ttf", font.read_bytes())
     for path in sorted((ROOT / "docs" / "tutorials").glob("*.md")):
         _add_tutorial(files, config, path)
     return files
