@@ -8,6 +8,7 @@ VENV := .venv
 TESTS := .venv-test
 OLDEST := .venv-oldest
 NEXT_VENV := .venv-next
+DOCS := .venv-docs
 PY := $(VENV)/bin/python
 TEST_PY := $(TESTS)/bin/python
 PIP := -m pip --disable-pip-version-check --quiet
@@ -28,7 +29,7 @@ AVX512 := $(shell grep -m 1 -o -w avx512f /proc/cpuinfo 2>/dev/null)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := cuda xla-ffi/fake lapax-cpu/testing $(if $(AVX512),avx512) $(if $(REFERENCE),lapack)
 
-.PHONY: help build wheels demo test test-rust test-python test-borders test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint lint-workflows format abi docs publish-crates clean model miri fuzz memcheck test-next test-versions test-plugins
+.PHONY: help build wheels demo test test-rust test-python test-borders test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint lint-workflows format abi docs site figures publish-crates clean model miri fuzz memcheck test-next test-versions test-plugins
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -310,9 +311,24 @@ abi: $(TESTS)/.tools
 	XLA_FFI_BLESS=1 $(MAKE) test-rust
 
 # xla-ffi's documentation is for others than us, and strict.
-docs: ## the crates' documentation, in target/doc
+docs: site ## the crates' documentation, in target/doc, and the site
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package xla-ffi --all-features
 	LAPAX_CUDA=off cargo doc --no-deps --package lapax --package lapax-core --package lapax-cpu --package lapax-cuda
+
+$(DOCS)/.lapax: dist/.wheel
+	test -x $(DOCS)/bin/python || $$(.ci/find_python) -m venv $(DOCS)
+	@$(SAY) "a minute" "installing what builds the site" $(DOCS)/bin/python $(PIP) install "$$(ls dist/lapax-*.whl)[docs]"
+	$(DOCS)/bin/python $(PIP) install --force-reinstall --no-deps dist/lapax-*.whl
+	touch $@
+
+# Runs the tutorials and every example, warnings are errors, and every link of what was built leads somewhere.
+site: $(DOCS)/.lapax ## the site of docs/, in out/site
+	@PATH="$(CURDIR)/$(DOCS)/bin:$$PATH" NO_MKDOCS_2_WARNING=1 $(SAY) "3 minutes" "building the site" $(DOCS)/bin/mkdocs build --quiet
+	$(DOCS)/bin/python docs/site/built.py out/site
+
+# The charts of the performance pages and the README's numbers, from these pages' tables.
+figures: $(DOCS)/.lapax
+	$(DOCS)/bin/python docs/site/figures.py
 
 # Every crate that is not `publish = false`, in the order of what needs what; with DRY_RUN=1 each is packed
 # and built from what was packed, and stays here. Who may publish: CARGO_REGISTRY_TOKEN.
@@ -320,4 +336,4 @@ publish-crates:
 	LAPAX_CUDA=off cargo publish --locked --workspace $(if $(DRY_RUN),--dry-run)
 
 clean: ## all that make made
-	rm -rf target dist out $(VENV) $(TESTS) $(OLDEST) $(NEXT_VENV)
+	rm -rf target dist out $(VENV) $(TESTS) $(OLDEST) $(NEXT_VENV) $(DOCS)

@@ -9,8 +9,11 @@ import importlib.util
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from lapax._table import ops
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "writing-a-target.md").read_text(encoding="utf-8")
@@ -47,11 +50,17 @@ def test_every_place_of_the_example_is_named() -> None:
     assert {it for it in named if not (ROOT / it).is_file()} == set()
 
 
-spec = importlib.util.spec_from_file_location("figures", ROOT / "docs" / "site" / "figures.py")
-assert spec is not None
-assert spec.loader is not None
-figures = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(figures)
+def _of_the_site(name: str) -> Any:
+    """A module of docs/site, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / "site" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+figures, examples, links, built = map(_of_the_site, ("figures", "examples", "links", "built"))
 
 REDRAW = "run `python docs/site/figures.py`"
 
@@ -89,3 +98,45 @@ def test_every_variable_is_a_setting() -> None:
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     assert len(variables) > 10
     assert variables == set(re.findall(r"\bLAPAX_[A-Z_]+[A-Z]\b", page))
+
+
+def test_every_op_has_an_example_that_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(examples.EXAMPLES) == set(ops())
+    for op in examples.EXAMPLES:
+        exec(compile(examples.code(op), op, "exec"), {})
+        printed = capsys.readouterr().out
+        assert printed.strip(), op
+        assert "nan" not in printed, op
+
+
+def test_links_are_those_of_the_site() -> None:
+    text = (
+        "[docs/a.md](a.md#x) [`b`](../b.rs) `[c](d.md)` [e](#e) [f](https://f.test)\n"
+        "```text\n[g](a.md)\n```\n[h](linalg.md#qr) ![i](images/i.svg)"
+    )
+    pages = {"docs/a.md": "a.md", "docs/images/i.svg": "images/i.svg"}
+    got = links.relinked(
+        text, "docs/p.md", "t/p.md", pages, "https://r.test", lambda it: ("linalg/q.md", f"#l.{it}")
+    )
+    assert got == (
+        "[a](../a.md#x) [`b`](https://r.test/blob/main/b.rs) `[c](d.md)` [e](#e) [f](https://f.test)\n"
+        "```text\n[g](a.md)\n```\n[h](../linalg/q.md#l.qr) ![i](../images/i.svg)"
+    )
+
+
+def test_faults_of_a_site_are_found(tmp_path: Path) -> None:
+    good = '<p id="a"><a href="#a">a</a><a href="https://x.test">x</a><img src="p.png"></p>'
+    (tmp_path / "p.png").write_bytes(b"")
+    (tmp_path / "good.html").write_text(good)
+    assert list(built.faults(tmp_path)) == []
+    (tmp_path / "bad.html").write_text(
+        '<a href="none.html"></a><a href="good.html#b"></a><script src="https://x.test/y.js"></script>'
+        "<p>/home/somebody/lapax</p>"
+    )
+    faults = [fault.partition(": ")[2] for fault in built.faults(tmp_path)]
+    assert faults == [
+        "is got from elsewhere: https://x.test/y.js",
+        "leads nowhere: none.html",
+        "names no place: good.html#b",
+        "names a place of one machine: /home/somebody",
+    ]
