@@ -207,7 +207,9 @@ def _fuse(left: Left) -> None:
     if "qr" not in left.families:
         _replace(_unused.qr_r_p, without_q, True)
     failed = None if _unknown.is_known() else _unknown.not_fused
-    _state.undo.extend(_fused.rewrite_programs(failed))
+    on_cuda = Part.CUDA not in left.parts and _cuda.usable()
+    platforms = {PLATFORM, _cuda.PLATFORM} if on_cuda else {PLATFORM}
+    _state.undo.extend(_fused.rewrite_programs(failed, platforms))
 
 
 def _replace_sparse_rules(on_cuda: bool) -> None:
