@@ -7,6 +7,7 @@
 //
 // Shared memory: m' n elements, m' = m | 1, so that neither rows nor columns collide in a bank.
 #include "panels.cuh"
+#include "reflectors.cuh"
 
 namespace {
 constexpr int THREADS = 512;
@@ -57,46 +58,8 @@ INLINE void potrf(T* a, int32_t* info, long long batch, int n, int lower, T* s) 
   }
 }
 
-// The 2-norm of x[0..m) by one warp, scaled so that squares neither overflow nor vanish.
-template <class T> INLINE RealOf<T> warp_norm(const T* x, int m) {
-  using R = RealOf<T>;
-  const int lane = threadIdx.x % LANES;
-  R largest = 0;
-  bool odd = false;
-  for (int i = lane; i < m; i += LANES) {
-    const R here = fmax(fabs(real(x[i])), fabs(imag(x[i])));
-    odd = odd || here != here || real(x[i]) != real(x[i]) || imag(x[i]) != imag(x[i]);
-    largest = fmax(largest, here);
-  }
-  for (int flip = LANES / 2; flip > 0; flip /= 2)
-    largest = fmax(largest, __shfl_xor_sync(ALL_LANES, largest, flip));
-  if (__any_sync(ALL_LANES, odd)) return largest + R(NAN);
-  if (largest == 0 || largest > Machine<R>::LARGEST) return largest;
-  R sum = 0;
-  for (int i = lane; i < m; i += LANES)
-    sum += square(make<T>(real(x[i]) / largest, imag(x[i]) / largest));
-  return largest * sqrt(warp_sum(sum));
-}
-
-// H = I - tau v v^H with H^H [alpha; x] = [beta; 0], after xLARFG: v = [1; x / (alpha - beta)].
-template <class T> INLINE void reflector(T* column, int k, int m, T& tau) {
-  using R = RealOf<T>;
-  const R norm = warp_norm(column + k + 1, m - k - 1);
-  const T alpha = column[k];
-  __syncwarp();
-  if (norm == 0 && imag(alpha) == 0) {
-    tau = make<T>(0);
-    return;
-  }
-  const R beta = -copysign(hypot(modulus(alpha), norm), real(alpha));
-  tau = make<T>((beta - real(alpha)) / beta, -imag(alpha) / beta);
-  const T pivot = alpha - make<T>(beta);
-  for (int i = k + 1 + threadIdx.x % LANES; i < m; i += LANES) column[i] = divide(column[i], pivot);
-  if (threadIdx.x % LANES == 0) column[k] = make<T>(beta);
-}
-
 template <class T> INLINE void geqrf(T* a, T* tau, long long batch, int m, int n, T* s) {
-  const int ld = m | 1, k_end = min(m, n), lane = threadIdx.x % LANES;
+  const int ld = m | 1, k_end = min(m, n);
   const int warp = threadIdx.x / LANES, warps = blockDim.x / LANES;
   __shared__ unsigned char raw[sizeof(T)] __attribute__((aligned(16)));
   T* const shared_tau = reinterpret_cast<T*>(raw);
@@ -105,24 +68,16 @@ template <class T> INLINE void geqrf(T* a, T* tau, long long batch, int m, int n
     load(s, ld, ab, m, n);
     __syncthreads();
     for (int k = 0; k < k_end; k++) {
-      T* v = s + k * ld;
       if (warp == 0) {
         T own;
-        reflector(v, k, m, own);
-        if (lane == 0) {
+        reflector(s + k * ld, k, m, own);
+        if (threadIdx.x == 0) {
           *shared_tau = own;
           tau[b * k_end + k] = own;
         }
       }
       __syncthreads();
-      const T factor = conj(*shared_tau);
-      for (int j = k + 1 + warp; j < n; j += warps) {
-        T* c = s + j * ld;
-        T sum = make<T>(0);
-        for (int i = k + lane; i < m; i += LANES) sum = sum + (i == k ? c[i] : conj(v[i]) * c[i]);
-        const T w = factor * warp_sum(sum);
-        for (int i = k + lane; i < m; i += LANES) c[i] = c[i] - (i == k ? w : v[i] * w);
-      }
+      reflect(s, ld, k, m, conj(*shared_tau), k + 1, n, warp, warps);
       __syncthreads();
     }
     store(ab, s, ld, m, n);

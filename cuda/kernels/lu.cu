@@ -47,8 +47,8 @@ template <class T> INLINE void determinant_part(T u, T& phase, RealOf<T>& logari
 template <class T, int N, int W> struct Registers {
   using Group = Rows<T, N, W>;
   static constexpr int OWN = Group::OWN;
-  // Right-hand sides at a time, as registers allow.
-  static constexpr int TOGETHER = sizeof(T) == 16 ? 1 : 4;
+  // Right-hand sides at a time: with more the quotients' code spills registers.
+  static constexpr int TOGETHER = 16 / sizeof(T);
 
   const LuCall<T>& call;
   const Slots<T, W> slots;
@@ -177,16 +177,6 @@ template <class T, int N, int W> struct Registers {
   }
 };
 
-template <class T, int N, int W> INLINE void in_registers(const LuCall<T>& call, T* shared) {
-  constexpr int GROUPS = LANES / W;
-  const int warps = blockDim.x / LANES, warp = threadIdx.x / LANES;
-  Registers<T, N, W> registers(call, shared);
-  const long long stride = (long long)gridDim.x * warps * GROUPS;
-  for (long long first = ((long long)blockIdx.x * warps + warp) * GROUPS;
-       first < call.batch * call.pieces; first += stride)
-    registers.run(first);
-}
-
 template <class T> struct Block {
   const LuCall<T>& call;
   T *s, *y;
@@ -277,33 +267,8 @@ template <class T> struct Block {
     __syncthreads();
   }
 };
-
-template <class T> INLINE void by_block(const LuCall<T>& call, T* shared) {
-  Block<T> block(call, shared);
-  for (long long at = blockIdx.x; at < call.batch * call.pieces; at += gridDim.x)
-    block.run(at / call.pieces, (int)(at % call.pieces));
-}
 }  // namespace
 
-#define IN_REGISTERS(suffix, T, N, W)                                                             \
-  extern "C" __global__ void __launch_bounds__(128)                                               \
-      lu_##N##_##suffix(const __grid_constant__ LuCall<T> call) {                                 \
-    SHARED_MEMORY(raw);                                                                           \
-    in_registers<T, N, W>(call, reinterpret_cast<T*>(raw));                                       \
-  }                                                                                               \
-  KERNEL(lu_##N##_##suffix);
-#define INSTANCE(suffix, T)                                                                       \
-  IN_REGISTERS(suffix, T, 4, 1)                                                                   \
-  IN_REGISTERS(suffix, T, 8, 8)                                                                   \
-  IN_REGISTERS(suffix, T, 16, 16)                                                                 \
-  extern "C" __global__ void __launch_bounds__(512)                                               \
-      lu_block_##suffix(const __grid_constant__ LuCall<T> call) {                                 \
-    SHARED_MEMORY(raw);                                                                           \
-    by_block<T>(call, reinterpret_cast<T*>(raw));                                                 \
-  }                                                                                               \
-  KERNEL(lu_block_##suffix);
+#define INSTANCE(suffix, T) BY_ROWS(lu, LuCall, suffix, T)
 FOR_SCALARS(INSTANCE)
-// A row of 32 of c128 would take half of a thread's registers.
-IN_REGISTERS(f32, float, 32, 32)
-IN_REGISTERS(f64, double, 32, 32)
-IN_REGISTERS(c64, Complex<float>, 32, 32)
+BY_32_ROWS(lu, LuCall)

@@ -247,4 +247,47 @@ template <class T, int N, int W, int C> struct Columns {
     }
   }
 };
+
+// What a family has to say, for T one of its scalars: Registers<T, N, W>(call, shared memory), whose
+// run(first) does the pieces first, first + 1, ... of a warp's groups, all of whose lanes take the same way;
+// and Block<T>(call, shared memory), whose run(matrix, piece) is a block's.
+template <int W, class R> INLINE void by_groups(R registers, long long pieces) {
+  constexpr int GROUPS = LANES / W;
+  const int warps = blockDim.x / LANES, warp = threadIdx.x / LANES;
+  const long long stride = (long long)gridDim.x * warps * GROUPS;
+  for (long long first = ((long long)blockIdx.x * warps + warp) * GROUPS; first < pieces; first += stride)
+    registers.run(first);
+}
+template <class B> INLINE void by_blocks(B block, long long pieces, int of_a_matrix) {
+  for (long long at = blockIdx.x; at < pieces; at += gridDim.x)
+    block.run(at / of_a_matrix, (int)(at % of_a_matrix));
+}
 }  // namespace
+
+#define IN_REGISTERS(family, Call, suffix, T, N, W)                                              \
+  extern "C" __global__ void __launch_bounds__(128)                                              \
+      family##_##N##_##suffix(const __grid_constant__ Call<T> call) {                            \
+    SHARED_MEMORY(raw);                                                                          \
+    const Registers<T, N, W> registers(call, reinterpret_cast<T*>(raw));                         \
+    by_groups<W>(registers, call.batch * call.pieces);                                           \
+  }                                                                                              \
+  KERNEL(family##_##N##_##suffix);
+#define IN_A_BLOCK(family, Call, suffix, T)                                                      \
+  extern "C" __global__ void __launch_bounds__(512)                                              \
+      family##_block_##suffix(const __grid_constant__ Call<T> call) {                            \
+    SHARED_MEMORY(raw);                                                                          \
+    by_blocks(Block<T>(call, reinterpret_cast<T*>(raw)), call.batch * call.pieces, call.pieces); \
+  }                                                                                              \
+  KERNEL(family##_block_##suffix);
+
+// The kernels of a family for a scalar; those of 32 rows are not for c128, of which a row would take half
+// of a thread's registers.
+#define BY_ROWS(family, Call, suffix, T)       \
+  IN_REGISTERS(family, Call, suffix, T, 4, 1)   \
+  IN_REGISTERS(family, Call, suffix, T, 8, 8)   \
+  IN_REGISTERS(family, Call, suffix, T, 16, 16) \
+  IN_A_BLOCK(family, Call, suffix, T)
+#define BY_32_ROWS(family, Call)                   \
+  IN_REGISTERS(family, Call, f32, float, 32, 32)   \
+  IN_REGISTERS(family, Call, f64, double, 32, 32)  \
+  IN_REGISTERS(family, Call, c64, Complex<float>, 32, 32)

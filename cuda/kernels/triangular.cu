@@ -30,8 +30,8 @@ template <class T> struct TriangularCall {
 template <class T, int N, int W> struct Registers {
   using Group = Rows<T, N, W>;
   static constexpr int OWN = Group::OWN;
-  // Right-hand sides at a time, as registers allow.
-  static constexpr int TOGETHER = sizeof(T) == 16 ? 1 : 4;
+  // Right-hand sides at a time: with more the quotients' code spills registers.
+  static constexpr int TOGETHER = 16 / sizeof(T);
 
   const TriangularCall<T>& call;
   const Slots<T, W> slots;
@@ -74,32 +74,33 @@ template <class T, int N, int W> struct Registers {
   }
 };
 
-template <class T, int N, int W> INLINE void in_registers(const TriangularCall<T>& call, T* shared) {
-  constexpr int GROUPS = LANES / W;
-  const int warps = blockDim.x / LANES, warp = threadIdx.x / LANES;
-  const Registers<T, N, W> registers(call, shared);
-  const long long stride = (long long)gridDim.x * warps * GROUPS;
-  for (long long first = ((long long)blockIdx.x * warps + warp) * GROUPS;
-       first < call.batch * call.pieces; first += stride)
-    registers.run(first);
-}
+template <class T> struct Block {
+  const TriangularCall<T>& call;
+  T *s, *y;
+  int n, ld;
 
-template <class T> INLINE void solve_piece(const TriangularCall<T>& call, T* s, long long own, int piece) {
-  const int n = call.n, ld = n | 1;
-  const T* a = call.a + own * n * n;
-  T* y = s + ld * n;
-  for (int e = threadIdx.x; e < n * n; e += blockDim.x) {
-    const int i = e / n, k = e % n, row = call.turned ? k : i, column = call.turned ? i : k;
-    if (call.lower ? column <= row : column >= row) s[row + column * ld] = call.conjugated ? conj(a[e]) : a[e];
+  INLINE Block(const TriangularCall<T>& call, T* shared)
+      : call(call), s(shared), y(s + (call.n | 1) * call.n), n(call.n), ld(call.n | 1) {}
+
+  INLINE void run(long long own, int piece) const {
+    const T* a = call.a + own * n * n;
+    for (int e = threadIdx.x; e < n * n; e += blockDim.x) {
+      const int i = e / n, k = e % n, row = call.turned ? k : i, column = call.turned ? i : k;
+      if (call.lower ? column <= row : column >= row)
+        s[row + column * ld] = call.conjugated ? conj(a[e]) : a[e];
+    }
+    for (long long c = (long long)call.columns * piece; c < call.count;
+         c += (long long)call.columns * call.pieces)
+      solve(own, c, (int)min((long long)call.columns, call.count - c));
   }
-  const auto element = [&](int i, int k) { return s[i + k * ld]; };
-  for (long long c = (long long)call.columns * piece; c < call.count;
-       c += (long long)call.columns * call.pieces) {
-    const int k = (int)min((long long)call.columns, call.count - c);
+
+  // Columns c, ..., c + k - 1, a warp for each.
+  INLINE void solve(long long own, long long c, int k) const {
     // Neighbours in memory to neighbouring threads.
     const bool down = call.down == 1;
     const auto row = [&](int e) { return down ? e % n : e / k; };
     const auto column = [&](int e) { return down ? e / n : e % k; };
+    const auto element = [&](int i, int k) { return s[i + k * ld]; };
     for (int e = threadIdx.x; e < n * k; e += blockDim.x)
       y[column(e) * n + row(e)] = call.b[call.place(own, row(e), c + column(e))];
     __syncthreads();
@@ -112,33 +113,9 @@ template <class T> INLINE void solve_piece(const TriangularCall<T>& call, T* s, 
       call.x[call.place(own, row(e), c + column(e))] = y[column(e) * n + row(e)];
     __syncthreads();
   }
-}
-
-template <class T> INLINE void by_block(const TriangularCall<T>& call, T* shared) {
-  for (long long at = blockIdx.x; at < call.batch * call.pieces; at += gridDim.x)
-    solve_piece(call, shared, at / call.pieces, (int)(at % call.pieces));
-}
+};
 }  // namespace
 
-#define IN_REGISTERS(suffix, T, N, W)                                                             \
-  extern "C" __global__ void __launch_bounds__(128)                                               \
-      triangular_##N##_##suffix(const __grid_constant__ TriangularCall<T> call) {                 \
-    SHARED_MEMORY(raw);                                                                           \
-    in_registers<T, N, W>(call, reinterpret_cast<T*>(raw));                                       \
-  }                                                                                               \
-  KERNEL(triangular_##N##_##suffix);
-#define INSTANCE(suffix, T)                                                                       \
-  IN_REGISTERS(suffix, T, 4, 1)                                                                   \
-  IN_REGISTERS(suffix, T, 8, 8)                                                                   \
-  IN_REGISTERS(suffix, T, 16, 16)                                                                 \
-  extern "C" __global__ void __launch_bounds__(512)                                               \
-      triangular_block_##suffix(const __grid_constant__ TriangularCall<T> call) {                 \
-    SHARED_MEMORY(raw);                                                                           \
-    by_block<T>(call, reinterpret_cast<T*>(raw));                                                 \
-  }                                                                                               \
-  KERNEL(triangular_block_##suffix);
+#define INSTANCE(suffix, T) BY_ROWS(triangular, TriangularCall, suffix, T)
 FOR_SCALARS(INSTANCE)
-// As the factors that these systems are of have it.
-IN_REGISTERS(f32, float, 32, 32)
-IN_REGISTERS(f64, double, 32, 32)
-IN_REGISTERS(c64, Complex<float>, 32, 32)
+BY_32_ROWS(triangular, TriangularCall)

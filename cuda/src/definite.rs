@@ -77,13 +77,12 @@ impl<T: Scalar> Call<T> {
     unsafe fn launch(
         mut self,
         gpu: &Gpu<'_>,
-        operation: &str,
         batch: usize,
         n: usize,
         nrhs: usize,
     ) -> Result<(), Error> {
         let kernels = cholesky_kernels::<T>();
-        let plan = rows::plan::<T>(gpu, operation, batch, (n, n), nrhs, kernels)?;
+        let plan = rows::plan::<T>(gpu, batch, (n, n), nrhs, kernels)?;
         self.batch = narrow("batch", batch)?;
         self.nrhs = narrow("nrhs", nrhs)?;
         self.n = narrow("n", n)?;
@@ -126,7 +125,7 @@ pub fn cholesky<T: Scalar>(
     let call =
         Call { factor: a.dst.as_ptr(), ..Call::new(Task::Factor, given, a.source().as_ptr()) };
     // SAFETY: batch·n·n elements in a and the factor.
-    unsafe { call.launch(gpu, "cholesky", batch, n, 0) }
+    unsafe { call.launch(gpu, batch, n, 0) }
 }
 
 /// Solves A·X = B for each n × n matrix and its nrhs right-hand sides.
@@ -148,7 +147,7 @@ pub fn posv<T: Scalar>(
     }
     let call = Call { b: b.as_ptr(), x: x.as_ptr(), ..Call::new(Task::Solve, given, a.as_ptr()) };
     // SAFETY: batch·n·n elements in a, batch·n·nrhs in b and x.
-    unsafe { call.launch(gpu, "posv", batch, n, nrhs) }
+    unsafe { call.launch(gpu, batch, n, nrhs) }
 }
 
 /// As [`posv`], with the factor that `given` names, zero in its other triangle, and ln det A.
@@ -164,6 +163,8 @@ pub fn posv_factor<T: Scalar>(
     x: Output<T>,
     (factor, logdet): (Output<T>, Output<<T as lapax_core::Scalar>::Real>),
 ) -> Result<(), Error> {
+    // Of equations that are none there is nothing to solve.
+    let nrhs = if n == 0 { 0 } else { nrhs };
     let call = Call {
         b: b.as_ptr(),
         x: x.as_ptr(),
@@ -172,7 +173,7 @@ pub fn posv_factor<T: Scalar>(
         ..Call::new(Task::Keep, given, a.as_ptr())
     };
     // SAFETY: batch·n·n elements in a and the factor, batch·n·nrhs in b and x, batch logarithms.
-    unsafe { call.launch(gpu, "posv_factor", batch, n, nrhs) }
+    unsafe { call.launch(gpu, batch, n, nrhs) }
 }
 
 /// Solves A·X = B with the factor L of A = L·Lᴴ, or U of A = Uᴴ·U.
@@ -199,5 +200,5 @@ pub fn cho_solve<T: Scalar>(
         ..Call::new(Task::Substitute, given, factor.as_ptr())
     };
     // SAFETY: batch·n·n elements in the factor, batch·n·nrhs in b and x.
-    unsafe { call.launch(gpu, "cho_solve", batch, n, nrhs) }
+    unsafe { call.launch(gpu, batch, n, nrhs) }
 }

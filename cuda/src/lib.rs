@@ -23,6 +23,7 @@ mod library;
 pub mod lu;
 pub mod memory;
 mod module;
+pub mod orthogonal;
 pub mod products;
 pub mod qr;
 mod rows;

@@ -67,7 +67,6 @@ fn largest_in_registers<T>() -> usize {
 /// Where a matrix with one of them does not fit into a block's shared memory.
 pub(crate) fn plan<T: Scalar>(
     gpu: &Gpu<'_>,
-    operation: &str,
     batch: usize,
     (m, n): (usize, usize),
     right: usize,
@@ -85,7 +84,7 @@ pub(crate) fn plan<T: Scalar>(
             ORDERS[place],
         );
     }
-    in_a_block::<T>(gpu, operation, batch, (m, n), right, kernels.block)
+    in_a_block::<T>(gpu, batch, (m, n), right, kernels.block)
 }
 
 fn in_registers<T: Scalar>(
@@ -123,7 +122,6 @@ fn pieces(blocks: usize, right: usize, limits: Limits) -> usize {
 
 fn in_a_block<T: Scalar>(
     gpu: &Gpu<'_>,
-    operation: &str,
     batch: usize,
     (m, n): (usize, usize),
     right: usize,
@@ -144,8 +142,8 @@ fn in_a_block<T: Scalar>(
     let Some(columns) = (least..=right.min(COLUMNS)).rev().find(|columns| fits(*columns)) else {
         let needed = bytes(least).map_or("more".to_owned(), |bytes| bytes.to_string());
         let text = format!(
-            "{operation} on CUDA: expected a matrix that fits into a block's shared memory, {room} \
-             bytes, got {m} × {n}, which takes {needed}"
+            "expected a matrix that fits into a block's shared memory, {room} bytes, got {m} × {n}, \
+             which takes {needed}"
         );
         return Err(Error::new(Kind::InvalidArgument, text));
     };

@@ -74,12 +74,11 @@ impl<T: Scalar> Call<T> {
     unsafe fn launch(
         mut self,
         gpu: &Gpu<'_>,
-        operation: &str,
         batch: usize,
         (m, n): (usize, usize),
         nrhs: usize,
     ) -> Result<(), Error> {
-        let plan = rows::plan::<T>(gpu, operation, batch, (m, n), nrhs, lu_kernels::<T>())?;
+        let plan = rows::plan::<T>(gpu, batch, (m, n), nrhs, lu_kernels::<T>())?;
         self.batch = narrow("batch", batch)?;
         self.nrhs = narrow("nrhs", nrhs)?;
         (self.m, self.n) = (narrow("m", m)?, narrow("n", n)?);
@@ -123,7 +122,7 @@ pub fn lu<T: Scalar>(
         ..Call::new(Task::Factor, a.source().as_ptr())
     };
     // SAFETY: batch·m·n elements in a and x, batch·min(m, n) pivots, batch·m rows.
-    unsafe { call.launch(gpu, "lu", batch, (m, n), 0) }
+    unsafe { call.launch(gpu, batch, (m, n), 0) }
 }
 
 /// Sign and logarithm of the absolute value of each determinant, det(A) = sign·exp(logabs).
@@ -143,7 +142,7 @@ pub fn slogdet<T: Scalar>(
     let (sign, logabs) = (sign.as_ptr(), logabs.as_ptr());
     let call = Call { sign, logabs, ..Call::new(Task::Determinant, a.as_ptr()) };
     // SAFETY: batch·n·n elements in a, batch results of each kind.
-    unsafe { call.launch(gpu, "slogdet", batch, (n, n), 0) }
+    unsafe { call.launch(gpu, batch, (n, n), 0) }
 }
 
 /// Solves A·X = B for each n × n matrix and its nrhs right-hand sides, by LU factorisation.
@@ -165,7 +164,7 @@ pub fn solve<T: Scalar>(
     }
     let call = Call { b: b.as_ptr(), x: x.as_ptr(), ..Call::new(Task::Solve, a.as_ptr()) };
     // SAFETY: batch·n·n elements in a, batch·n·nrhs in b and x.
-    unsafe { call.launch(gpu, "solve", batch, (n, n), nrhs) }
+    unsafe { call.launch(gpu, batch, (n, n), nrhs) }
 }
 
 /// The inverse of each n × n matrix, A·X = I: of a singular one it has inf and NaN.
@@ -184,7 +183,7 @@ pub fn inv<T: Scalar>(
     }
     let call = Call { x: x.as_ptr(), ..Call::new(Task::Inverse, a.as_ptr()) };
     // SAFETY: batch·n·n elements in a and x.
-    unsafe { call.launch(gpu, "inv", batch, (n, n), n) }
+    unsafe { call.launch(gpu, batch, (n, n), n) }
 }
 
 /// Solves op(A)·X = B with the factors and the permutation that [`lu`] gives.
@@ -218,5 +217,5 @@ pub fn lu_solve<T: Scalar>(
         ..Call::new(Task::Substitute, factors.as_ptr())
     };
     // SAFETY: batch·n·n elements in the factors, batch·n rows, batch·n·nrhs elements in b and x.
-    unsafe { call.launch(gpu, "lu_solve", batch, (n, n), nrhs) }
+    unsafe { call.launch(gpu, batch, (n, n), nrhs) }
 }

@@ -75,14 +75,7 @@ pub fn triangular_solve<T: Scalar>(
     let left = system.side == Side::Left;
     let (order, count, down, across) = if left { (m, n, n, 1) } else { (n, m, 1, n) };
     let turned = (system.trans != Trans::None) == left;
-    let plan = rows::plan::<T>(
-        gpu,
-        "triangular_solve",
-        batch,
-        (order, order),
-        count,
-        triangular_kernels::<T>(),
-    )?;
+    let plan = rows::plan::<T>(gpu, batch, (order, order), count, triangular_kernels::<T>())?;
     let call = Call {
         a: a.as_ptr(),
         b: x.source().as_ptr(),

@@ -17,9 +17,9 @@ import jax
 from jax.extend.core import Primitive
 
 from lapax import _jax_private as private
-from lapax import _library, _row_major, _unused
+from lapax import _library, _row_major, _rules, _unused
 from lapax._lowering import dtype_name, is_static, lower_target, numpy_dtype
-from lapax._rules import by_rows, for_others, serves
+from lapax._rules import for_others, serves
 from lapax._table import targets
 
 PLATFORM = "cuda"
@@ -41,7 +41,7 @@ def replace_rules(primitives: Iterable[Primitive]) -> list[Callable[[], None]]:
         stock = private.common_rule(primitive) if entry is None else entry.rule
         rule = functools.partial(_renaming, stock)
         if own:
-            rule = functools.partial(_by_rows, name, stock)
+            rule = functools.partial(by_rows, name, stock)
         inline = entry is None or entry.inline
         undo.append(private.replace_lowering(primitive, PLATFORM, rule, inline))
         if entry is None:
@@ -112,12 +112,12 @@ def _own(op: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any) 
     return lower_target(ctx, target, variant, operands, attributes)
 
 
-def _by_rows(
+def by_rows(
     name: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any
 ) -> Sequence[Any]:
     """The row-major target of a primitive's own name, or JAX's rule where that serves the call."""
     instead = functools.partial(_renaming, stock)
-    return by_rows(name, instead, ctx, operands, params, PLATFORM)
+    return _rules.by_rows(name, instead, ctx, operands, params, PLATFORM)
 
 
 def _renaming(stock: private.Rule, ctx: Any, *args: Any, **params: Any) -> Any:

@@ -35,7 +35,7 @@ _LARGE = 128 << 20
 copy 32 MB takes one thread 2.4 ms, where `cholesky` of as much, n = 2048 in f64, takes 35."""
 
 
-_IN_A_BLOCK = {4: 120, 8: 84, 16: 60}
+IN_A_BLOCK = {4: 120, 8: 84, 16: 60}
 """By the bytes of an element: the order up to which a matrix, its permutation and some columns of
 right-hand sides fit into a block's shared memory on every GPU: compute capability 7.5 has the
 least, 64 KiB. `cuda/src/rows.rs` refuses what does not fit."""
@@ -54,7 +54,7 @@ def attributes(
 def _beyond_a_block(avals: Sequence[Any]) -> bool:
     """Whether a block of some GPU cannot hold a matrix, the first operand."""
     a, *_ = avals
-    return max(a.shape[-2:]) > _IN_A_BLOCK.get(a.dtype.itemsize, 0)
+    return bool(max(a.shape[-2:]) > IN_A_BLOCK.get(a.dtype.itemsize, 0))
 
 
 def _beyond_small(avals: Sequence[Any]) -> bool:
@@ -63,7 +63,7 @@ def _beyond_small(avals: Sequence[Any]) -> bool:
 
 def _made_as_read(avals: Sequence[Any]) -> bool:
     n, elements = avals[0].shape[-1], math.prod(avals[0].shape)
-    return n < _SYMMETRIZED or (elements > _PARTS and n < _LARGE_PART)
+    return bool(n < _SYMMETRIZED or (elements > _PARTS and n < _LARGE_PART))
 
 
 def _never(_: Sequence[Any]) -> bool:

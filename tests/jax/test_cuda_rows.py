@@ -57,11 +57,18 @@ def cho_solved(a, b):
     return jsl.cho_solve(jsl.cho_factor(a, lower=True), b)
 
 
+def triangular(a, b):
+    return jax.lax.linalg.triangular_solve(a, b, left_side=True, lower=True)
+
+
 WHOLE = {
     "solve": (jnp.linalg.solve, 2, "lapax_solve"),
     "inv": (jnp.linalg.inv, 1, "lapax_inv"),
     "slogdet": (jnp.linalg.slogdet, 1, "lapax_slogdet"),
     "cholesky": (jnp.linalg.cholesky, 1, "lapax_cholesky"),
+    "qr": (jnp.linalg.qr, 1, "lapax_qr"),
+    "r alone": (lambda a: jnp.linalg.qr(a, mode="r"), 1, "lapax_qr_r"),
+    "triangular_solve": (triangular, 2, "lapax_triangular_solve"),
     "lu": (jax.lax.linalg.lu, 1, "lapax_lu"),
     "lu_factor": (jsl.lu_factor, 1, "lapax_lu"),
 }

@@ -78,7 +78,7 @@ template <class R> void factor(const std::string& type, int parts, int m, int n,
   launch("orgqr" + type, 64, 1, v, seed, qr.data(), tau.data(), BATCH, m, n, k);
 }
 
-// As kernels/lu.cu and kernels/cholesky.cu have them.
+// As the kernels have them.
 struct LuCall {
   const void *a, *b;
   void* x;
@@ -92,6 +92,18 @@ struct CholeskyCall {
   void *x, *factor, *logdet;
   long long batch, nrhs;
   int n, task, upper, mean, columns, pieces;
+};
+struct QrCall {
+  const void* a;
+  void *q, *r;
+  long long batch;
+  int m, n, c;
+};
+struct TriangularCall {
+  const void *a, *b;
+  void* x;
+  long long batch, count, down, across;
+  int n, turned, conjugated, lower, unit, columns, pieces;
 };
 
 // The kernel for matrices of an order, by the names of those that are there.
@@ -113,6 +125,14 @@ template <class R> void rows(const std::string& type, int parts, int m, int n, u
                  logabs.data(), BATCH, 0, m, n, 0, 0, columns, 1};
   const std::string name = by_order("lu", most, type);
   launch(name, 64, 1, shared, seed, call);
+  for (int c : {k, m})
+    for (const char* kernel : {"qr_warp", "qr_block"}) {
+      Operand<R> q(BATCH * m * c * parts), r(BATCH * c * n * parts);
+      const size_t bytes = ((size_t)(m | 1) * (n > c ? n : c) + k) * parts * sizeof(R);
+      QrCall whole = {a.data(), q.data(), r.data(), BATCH, m, n, c}, alone = whole;
+      alone.q = nullptr;
+      for (QrCall qr : {whole, alone}) launch(kernel + type, 64, 1, 2 * bytes, seed, qr);
+    }
   if (m != n) return;
   call.task = 1;
   launch(name, 64, 1, shared, seed, call);
@@ -138,6 +158,12 @@ template <class R> void rows(const std::string& type, int parts, int m, int n, u
         if (other.task == 0) other.pieces = 1;
         launch(by_order("cholesky", n, type), 64, 1, shared, seed, other);
         other.pieces = pieces;
+      }
+      for (int which = 0; which < 32; which++) {
+        const bool left = which % 2;
+        TriangularCall system = {a.data(), b.data(), x.data(), BATCH, nrhs, left ? nrhs : 1, left ? 1 : n, n,
+                                 which >> 1 & 1, which >> 2 & 1, which >> 3 & 1, which >> 4, columns, pieces};
+        launch(by_order("triangular", n, type), 64, 1, shared, seed, system);
       }
     }
 }

@@ -77,7 +77,7 @@ fn check<T: Number>(random: &mut Random, n: usize, batch: usize, given: Given, n
         let (factor, found) = (read(&factor, n), read(&x, nrhs));
         if batch > 2 && (at == 1 || at == 2) {
             assert!(found.data.iter().all(|x| x.is_nan()), "{label}");
-            assert!(logdet[at].is_nan(), "{label}");
+            assert!(logdet[at].to_f64().is_nan(), "{label}");
         }
         for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
             let inside = if given.uplo == Uplo::Lower { j <= i } else { j >= i };
@@ -111,13 +111,11 @@ fn check<T: Number>(random: &mut Random, n: usize, batch: usize, given: Given, n
 fn check_all<T: Number>() {
     let Some(_device) = device() else { return };
     let mut random = Random(13);
-    for seed in SEEDS {
+    for ((n, batch), seed) in SIZES.into_iter().zip(SEEDS.cycle()) {
         driver::state().seed = seed;
-        for (n, batch) in SIZES {
-            for (uplo, mean) in [(Uplo::Lower, false), (Uplo::Upper, false), (Uplo::Lower, true)] {
-                for nrhs in [1, 6] {
-                    check::<T>(&mut random, n, batch, Given { uplo, mean }, nrhs);
-                }
+        for (uplo, mean) in [(Uplo::Lower, false), (Uplo::Upper, false), (Uplo::Lower, true)] {
+            for nrhs in [1, 6] {
+                check::<T>(&mut random, n, batch, Given { uplo, mean }, nrhs);
             }
         }
     }

@@ -11,6 +11,7 @@ mod definite;
 mod factor;
 mod host;
 mod lu_pivots;
+mod orthogonal;
 mod solve;
 mod sparse;
 mod svd;
