@@ -27,7 +27,13 @@ SANITIZED = str(Path(__file__).resolve().parent / "sanitized")
 SECONDS = 300
 """A mutant that runs longer has been noticed: it never ends."""
 
-TESTS = {"householder": "factor"}
+TESTS = {
+    "cholesky": "definite",
+    "householder": "factor",
+    "lu": "solve",
+    "panels": "factor",
+    "rows": "solve",
+}
 """The module of the tests of a file, where it has another name."""
 
 
@@ -61,16 +67,35 @@ MUTANTS = (
     Mutant("householder", "left ? x[e] : conj(x[e])", "x[e]"),
     Mutant("householder", "    __syncthreads();", "", 0),
     Mutant("householder", "    __syncthreads();", "", 1),
-    Mutant("factor", "other == size && other_row < row", "other == size && other_row > row"),
-    Mutant("factor", "if (first_zero == 0) first_zero", "first_zero"),
-    Mutant("factor", "!(d > R(0))", "d <= R(0)"),
+    Mutant("panels", "other == size && other_row < row", "other == size && other_row > row"),
+    Mutant("panels", "if (first_zero == 0) first_zero", "first_zero"),
+    Mutant("panels", "!(d > R(0))", "d <= R(0)"),
     Mutant("factor", "__any_sync(ALL_LANES, odd)", "false"),
     Mutant("factor", "-copysign(hypot", "copysign(hypot"),
     Mutant("factor", "norm == 0 && imag(alpha) == 0", "norm == 0"),
     Mutant("factor", "if (lower && i >= j) ab", "if (lower) ab"),
-    Mutant("factor", "      __syncthreads();", "", 2),
-    Mutant("factor", "real(column[j]) / d, -imag", "real(column[j]) / d, imag"),
-    Mutant("factor", "      __syncthreads();", "", 3),
+    Mutant("panels", "    __syncthreads();", "", 2),
+    Mutant("panels", "real(column[j]) / d, -imag", "real(column[j]) / d, imag"),
+    Mutant("panels", "    __syncthreads();", "", 3),
+    Mutant("rows", "other == size && there < where", "other == size && there > where"),
+    Mutant("rows", "is_zero(top) ? a[slot][k] : divide", "divide"),
+    Mutant("rows", "if (row(slot) == kept) places[slot] = where;", ""),
+    Mutant("rows", "if (row(slot) == k) order[slot] = top_row;", ""),
+    Mutant("rows", "const bool here = i == k && !unit;", "const bool here = i == k;"),
+    Mutant("lu", "swaps[slot] != i", "swaps[slot] == i"),
+    Mutant("lu", "exchanges += k != row", "exchanges += 1"),
+    Mutant("lu", "found[slot] < 0 ? not_a_number<T>() : back", "back"),
+    Mutant("lu", "turned && adjoint ? conj(value) : value", "value"),
+    Mutant("lu", "adjoint ? conj(s[j + i * ld]) : s[j + i * ld]", "s[j + i * ld]"),
+    Mutant("lu", "TOGETHER * piece;", "TOGETHER * piece + 1;"),
+    Mutant("lu", "(long long)call.columns * piece;", "0;"),
+    Mutant("lu", "    __syncthreads();", "", 2),
+    Mutant("cholesky", "failed ? not_a_number<T>() : l.a[slot][j]", "l.a[slot][j]"),
+    Mutant("cholesky", "upper ? conj(a(j, i)) : a(i, j)", "a(i, j)"),
+    Mutant("cholesky", "turned ? conj(s[k * ld + i]) : s[i * ld + k]", "s[i * ld + k]"),
+    Mutant("cholesky", "a(i, j) + conj(a(j, i))", "a(i, j) + a(j, i)"),
+    Mutant("cholesky", "upper ? conj(value) : value", "value"),
+    Mutant("cholesky", "    __syncthreads();", "", 0),
     Mutant("svd", "conj(x) * y", "x * y"),
     Mutant("svd", "-imag(pq) / size", "imag(pq) / size"),
     Mutant("svd", "(qq - pp)", "(pp - qq)"),
@@ -137,7 +162,7 @@ def noticed(mutant: Mutant | None) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         kernels = Path(shutil.copytree(KERNELS, Path(folder, "kernels")))
         if mutant:
-            path = kernels / f"{mutant.file}.cu"
+            path = kernels / source(mutant.file)
             path.write_text(mutated(mutant, path.read_text(encoding="utf-8")), encoding="utf-8")
         command = ["cargo", "test", "--quiet", *shlex.split(os.environ.get("CARGO_TEST", ""))]
         command += ["--test", "kernels"]
@@ -146,7 +171,8 @@ def noticed(mutant: Mutant | None) -> bool:
         build = subprocess.run([*command, "--no-run"], env=environment, capture_output=True)
         if build.returncode:
             raise SystemExit(f"{mutant} does not compile:\n{build.stderr.decode()}")
-        file = [mutant.file] if mutant else []
+        # What several kernels include is watched in all of them.
+        file = [mutant.file] if mutant and source(mutant.file).endswith(".cu") else []
         checks = [[*command, "--", *tests]]
         checks += [[SANITIZED, kind, *file] for kind in ("address", "thread")]
         limit = SECONDS if mutant else None
@@ -160,6 +186,11 @@ def fails(command: Sequence[str], environment: Mapping[str, str], limit: int | N
     except subprocess.TimeoutExpired:
         return True
     return run.returncode != 0
+
+
+def source(file: str) -> str:
+    """The name of a kernel's file, or of one that kernels include."""
+    return next(path.name for path in KERNELS.glob(f"{file}.cu*"))
 
 
 def mutated(mutant: Mutant, text: str) -> str:

@@ -65,6 +65,7 @@ template <class T> INLINE RealOf<T> square(T a) { return Traits<T>::square(a); }
 template <class T> INLINE T make(RealOf<T> re, RealOf<T> im = RealOf<T>(0)) {
   return Traits<T>::make(re, im);
 }
+template <class T> INLINE T not_a_number() { return make<T>(RealOf<T>(NAN), RealOf<T>(NAN)); }
 template <class T> INLINE bool is_zero(T a) { return real(a) == 0 && imag(a) == 0; }
 
 // LAPACK's machine constants: unit roundoff, smallest normal number, largest number.

@@ -173,6 +173,7 @@ macro_rules! arguments {
     };
 }
 
+arguments!(A);
 arguments!(A B C);
 arguments!(A B C D);
 arguments!(A B C D E);

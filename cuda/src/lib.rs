@@ -11,6 +11,7 @@
 
 pub mod cholesky;
 mod codes;
+pub mod definite;
 pub mod driver;
 pub mod eig;
 pub mod eigh;
@@ -22,13 +23,17 @@ mod library;
 pub mod lu;
 pub mod memory;
 mod module;
+pub mod orthogonal;
 pub mod products;
 pub mod qr;
+mod rows;
 mod scalar;
 mod small;
+pub mod solve;
 pub mod sparse;
 mod staging;
 pub mod svd;
+pub mod triangular;
 pub mod tridiagonal;
 
 pub use error::{Error, Kind};

@@ -133,14 +133,15 @@ fn missing() -> Error {
     )
 }
 
-/// The kernel of a scalar's type: `kernel!(T, "module", "name")` is `name_f32` and so on.
+/// The kernel of a scalar's type: `kernel!(T, "module", "name")` is `name_f32` and so on, the name in one
+/// piece or several.
 macro_rules! kernel {
-    ($t:ty, $module:literal, $name:literal) => {{
+    ($t:ty, $module:literal, $($name:literal),+) => {{
         const NAMES: [&std::ffi::CStr; 4] = [
-            crate::module::c_name(concat!($name, "_f32\0")),
-            crate::module::c_name(concat!($name, "_f64\0")),
-            crate::module::c_name(concat!($name, "_c64\0")),
-            crate::module::c_name(concat!($name, "_c128\0")),
+            crate::module::c_name(concat!($($name),+, "_f32\0")),
+            crate::module::c_name(concat!($($name),+, "_f64\0")),
+            crate::module::c_name(concat!($($name),+, "_c64\0")),
+            crate::module::c_name(concat!($($name),+, "_c128\0")),
         ];
         let name = NAMES[<$t as crate::scalar::Scalar>::INDEX];
         crate::module::Kernel { module: $module, name }

@@ -1,8 +1,8 @@
 """install() on CUDA: the custom calls that JAX's rules emit there become lapax's.
 
-Everything else about the rules stays JAX's, but for sparse formats, whose rules ask a working
-cuSPARSE for sizes. Works without a GPU and without JAX's plugin for CUDA: rules are for lowering,
-which needs neither.
+Everything else about the rules stays JAX's, but for small matrices that a row-major target serves
+without transposes, and for sparse formats, whose rules ask a working cuSPARSE for sizes. Works
+without a GPU and without JAX's plugin for CUDA: rules are for lowering, which needs neither.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import jax
 from jax.extend.core import Primitive
 
 from lapax import _jax_private as private
-from lapax import _library, _selection, _unused
+from lapax import _library, _row_major, _rules, _selection, _unused
 from lapax._lowering import dtype_name, is_static, lower_target, numpy_dtype
-from lapax._rules import for_others
+from lapax._rules import for_others, serves
 from lapax._table import targets
 
 PLATFORM = "cuda"
@@ -31,14 +31,25 @@ def replace_rules(primitives: Iterable[Primitive]) -> list[Callable[[], None]]:
     None is wrapped where lapax's kernels cannot run: then jaxlib serves all.
     """
     undo = []
-    if not _usable():
+    if not usable():
         return []
     for primitive in primitives:
-        entry = private.lowering_entry(primitive, PLATFORM)
+        name, entry = primitive.name, private.lowering_entry(primitive, PLATFORM)
+        own = (
+            name in _row_major.NAMES
+            and serves(name, PLATFORM)
+            and _selection.serves_op(name, PLATFORM)
+        )
+        if entry is None and not own:
+            continue
+        stock = private.common_rule(primitive) if entry is None else entry.rule
+        rule = functools.partial(_renaming, stock)
+        if own:
+            rule = functools.partial(by_rows, name, stock)
+        inline = entry is None or entry.inline
+        undo.append(private.replace_lowering(primitive, PLATFORM, rule, inline))
         if entry is None:
             continue
-        rule = functools.partial(_renaming, entry.rule)
-        undo.append(private.replace_lowering(primitive, PLATFORM, rule, entry.inline))
         if primitive.name == "eigh":
             values = functools.partial(_eigh_values, primitive, entry.rule)
             undo.append(
@@ -50,7 +61,7 @@ def replace_rules(primitives: Iterable[Primitive]) -> list[Callable[[], None]]:
 def replace_formats(primitives: Mapping[Primitive, str]) -> list[Callable[[], None]]:
     """The same for sparse formats, by the target of the given op: none of JAX's rules is called."""
     undo = []
-    for primitive, op in primitives.items() if _usable() else ():
+    for primitive, op in primitives.items() if usable() else ():
         entry = private.lowering_entry(primitive, PLATFORM)
         if entry is not None:
             rule = functools.partial(_own, op, entry.rule)
@@ -58,7 +69,7 @@ def replace_formats(primitives: Mapping[Primitive, str]) -> list[Callable[[], No
     return undo
 
 
-def _usable() -> bool:
+def usable() -> bool:
     """Whether this liblapax has kernels, which are not left, and no driver here that is too old for
     them.
 
@@ -104,6 +115,14 @@ def _own(op: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any) 
         return kept
     attributes = {attr.name: params[attr.name] for attr in target.signature.attrs}
     return lower_target(ctx, target, variant, operands, attributes)
+
+
+def by_rows(
+    name: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any
+) -> Sequence[Any]:
+    """The row-major target of a primitive's own name, or JAX's rule where that serves the call."""
+    instead = functools.partial(_renaming, stock)
+    return _rules.by_rows(name, instead, ctx, operands, params, PLATFORM)
 
 
 def _renaming(stock: private.Rule, ctx: Any, *args: Any, **params: Any) -> Any:

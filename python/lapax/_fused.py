@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any, NamedTuple
 
 import jax
@@ -34,40 +34,48 @@ from lapax._reference import BOTH, FACTORS, REST
 from lapax._table import ops
 
 
-def rewrite_programs(failed: Callable[[Exception], None] | None) -> list[Callable[[], None]]:
-    """Lets programs be lowered so; returns what undoes it.
+def rewrite_programs(
+    failed: Callable[[Exception], None] | None, alone: Set[str]
+) -> list[Callable[[], None]]:
+    """Lets programs be lowered so, those for one of the platforms `alone`; returns what undoes it.
 
     With `failed`, a program in which something is met that lapax does not know is lowered as it is,
     after a call of it.
     """
-    rewrite = _rewritten if failed is None else functools.partial(_rewritten_or_kept, failed)
+    rewrite = functools.partial(_rewritten, alone)
+    if failed is not None:
+        rewrite = functools.partial(_rewritten_or_kept, failed, alone)
     undo = [private.rewrite_bodies(rewrite)]
     for fused in _FUSED:
-        undo.append(private.replace_lowering(fused.primitive, _rules.PLATFORM, fused.rule, True))
+        for platform in alone:
+            rule = functools.partial(fused.rule, platform)
+            undo.append(private.replace_lowering(fused.primitive, platform, rule, True))
     return undo
 
 
-def _rewritten_or_kept(failed: Callable[[Exception], None], module: Any, jaxpr: Any) -> Any:
+def _rewritten_or_kept(
+    failed: Callable[[Exception], None], alone: Set[str], module: Any, jaxpr: Any
+) -> Any:
     try:
-        return _rewritten(module, jaxpr)
+        return _rewritten(alone, module, jaxpr)
     except Exception as error:  # What an unknown JAX raises where it has changed.
         failed(error)
         return jaxpr
 
 
-def _rewritten(module: Any, jaxpr: Any) -> Any:
+def _rewritten(alone: Set[str], module: Any, jaxpr: Any) -> Any:
     """A body with the calls found in it, and without results that nobody reads."""
     platforms = set(private.platforms(module))
     if not platforms <= _PLATFORMS or any(map(_selection.leaves_platform, platforms)):
         return jaxpr
     if _rules.for_others(module) or not holds(jaxpr, _PARTS):
         return jaxpr
-    alone = platforms == {_rules.PLATFORM}
-    program = Program(jaxpr, _PARTS, _call if alone else lambda _: None)
-    if alone:
+    platform = next(iter(platforms & alone), None) if len(platforms) == 1 else None
+    program = Program(jaxpr, _PARTS, lambda eqn: platform and _call(platform, eqn))
+    if platform is not None:
         program.visit({"lu_pivots_to_permutation": _permutation_of_pivots})
-        program.visit(_RULES)
-        program.restore({it.primitive.name for it in _FUSED if not it.is_served()})
+        program.visit({name: functools.partial(rule, platform) for name, rule in _RULES.items()})
+        program.restore({it.primitive.name for it in _FUSED if not it.is_served(platform)})
     program.without_unused(_unused_rules(platforms) if private.knows_results() else {})
     return program.jaxpr(jaxpr)
 
@@ -115,10 +123,12 @@ class _Fused:
         results = [(like.shape, like.dtype)] if self.results is None else self.results(like)
         return [private.result_aval(like, shape, dtype, specs) for shape, dtype in results]
 
-    def rule(self, ctx: Any, *operands: Any, layout: Any = None, **params: Any) -> Sequence[Any]:
+    def rule(
+        self, platform: str, ctx: Any, *operands: Any, layout: Any = None, **params: Any
+    ) -> Sequence[Any]:
         """How it is lowered."""
         if layout is None or self.whole is None:
-            return _rules.fused(self.op, ctx, operands, params)
+            return _rules.fused(self.op, platform, ctx, operands, params)
         whole = functools.partial(self.whole, layout, **params)
         lowered: Sequence[Any] = private.lower_fun(whole)(ctx, *operands)
         return lowered
@@ -127,17 +137,19 @@ class _Fused:
         results: list[jax.Array] = self.primitive.bind(*arrays, **params)
         return results
 
-    def is_served(self) -> bool:
+    def is_served(self, platform: str) -> bool:
         """Whether its target is not left to JAX. What is may be a step to what is not."""
-        return _selection.serves_op(self.op, _rules.PLATFORM)
+        return _selection.serves_op(self.op, platform)
 
-    def fits(self, avals: Sequence[Any], params: Any) -> bool:
-        """Whether the target serves square matrices of these types, of batches that are alike."""
+    def fits(self, platform: str, avals: Sequence[Any], params: Any) -> bool:
+        """Whether a target of the platform serves square matrices of these types, of batches that
+        are alike."""
         a, *_ = avals
         if any(aval.ndim < rank for aval, rank in zip(avals, self.ranks, strict=True)):
             return False
         if a.shape[-1] != a.shape[-2] or not any(
-            target.signature.variant(dtype_name(a.dtype)) for target in ops().get(self.op, ())
+            target.platform.lower() == platform and target.signature.variant(dtype_name(a.dtype))
+            for target in ops().get(self.op, ())
         ):
             return False
         splits = [aval.ndim - rank for aval, rank in zip(avals, self.ranks, strict=True)]
@@ -148,7 +160,7 @@ class _Fused:
             private.batch_specs(self.op, avals, self.ranks)
         except ValueError:
             return False
-        return _row_major.attributes(self.op, avals, params) is not None
+        return _row_major.attributes(platform, self.op, avals, params) is not None
 
 
 # Cholesky factorisation of (A + Aᴴ)/2 or of A's lower triangle, zero above the diagonal.
@@ -156,7 +168,7 @@ class _Fused:
 _cholesky_p = _Fused("cholesky", (2,))
 
 
-def _masked(program: Program, eqn: Any) -> Any:
+def _masked(platform: str, program: Program, eqn: Any) -> Any:
     """select(lower triangle, 0, cholesky(A)), and the mean with its adjoint that A may be."""
     if len(eqn.invars) != 3 or not program.is_lower(eqn.invars[0]):
         return None
@@ -166,7 +178,7 @@ def _masked(program: Program, eqn: Any) -> Any:
     whole = _symmetrized(program, factor.invars[0])
     a = factor.invars[0] if whole is None else whole
     params = {"symmetrize_input": whole is not None}
-    if not _cholesky_p.fits([a.aval], params):
+    if not _cholesky_p.fits(platform, [a.aval], params):
         return None
     return eqn.replace(primitive=_cholesky_p.primitive, invars=[a], params=params)
 
@@ -200,7 +212,7 @@ _cho_solve_p = _Fused("cho_solve", (2, 2))
 _posv_p = _Fused("posv", (2, 2))
 
 
-def _by_both_triangles(program: Program, eqn: Any) -> Any:
+def _by_both_triangles(platform: str, program: Program, eqn: Any) -> Any:
     """The second of the triangular systems L·Y = B, Lᴴ·X = Y, or Uᴴ·Y = B, U·X = Y."""
     factor, right = program.operands(eqn)
     first = program.maker_of_same(right, "triangular_solve")
@@ -219,14 +231,14 @@ def _by_both_triangles(program: Program, eqn: Any) -> Any:
     if is_complex and not adjoint["conjugate_a"]:
         return None
     if program.readers(first.outvars[0]) > 1 or not _cho_solve_p.fits(
-        [factor.aval, b.aval], {"lower": lower}
+        platform, [factor.aval, b.aval], {"lower": lower}
     ):
         return None
     whole = _factored(program, factor, lower=lower)
     if (
         whole is not None
-        and _posv_p.is_served()
-        and _posv_p.fits([whole[0].aval, b.aval], whole[1])
+        and _posv_p.is_served(platform)
+        and _posv_p.fits(platform, [whole[0].aval, b.aval], whole[1])
     ):
         a, params = whole
         return eqn.replace(primitive=_posv_p.primitive, invars=[a, b], params=params)
@@ -267,10 +279,10 @@ def _adjoint_of(program: Program, atom: Any) -> Any | None:
 _symmetrize_p = _Fused("symmetrize", (2,))
 
 
-def _hermitian_part(program: Program, eqn: Any) -> Any:
+def _hermitian_part(platform: str, program: Program, eqn: Any) -> Any:
     """Before eigh: elsewhere XLA makes it as it reads it."""
     a = _symmetrized(program, eqn.outvars[0])
-    if a is None or not _symmetrize_p.fits([a.aval], {}):
+    if a is None or not _symmetrize_p.fits(platform, [a.aval], {}):
         return None
     users = [other for other in program.eqns if eqn.outvars[0] in program.operands(other)]
     if any(user.primitive.name != "eigh" for user in users) or not users:
@@ -327,7 +339,7 @@ def _lu_solved(layout: _Columns, lu: Any, permutation: Any, b: Any, *, trans: in
 _lu_solve_p = _Fused("lu_solve", (2, 1, 2), whole=_lu_solved)
 
 
-def _lu_solve_call(eqn: Any) -> Any:
+def _lu_solve_call(platform: str, eqn: Any) -> Any:
     """JAX's `_lu_solve`, whatever is mapped over."""
     if private.name_of_jit(eqn) != "_lu_solve" or len(eqn.invars) != 3:
         return None
@@ -335,7 +347,9 @@ def _lu_solve_call(eqn: Any) -> Any:
     n = lu.shape[-1]
     # The factors stand for all operands: only their batch may be on others.
     columns = jax.ShapeDtypeStruct((*lu.shape[:-1], 1), lu.dtype)
-    if not _lu_solve_p.fits([lu, permutation, _of_shape(lu, columns.shape)], {"trans": 0}):
+    if not _lu_solve_p.fits(
+        platform, [lu, permutation, _of_shape(lu, columns.shape)], {"trans": 0}
+    ):
         return None
     if permutation.dtype != jnp.int32 or b.dtype != lu.dtype:
         return None
@@ -416,7 +430,7 @@ _solve_p = _Fused("solve", (2, 2), whole=_solved)
 _inv_p = _Fused("inv", (2,), whole=_inverted)
 
 
-def _by_own_factors(program: Program, eqn: Any) -> Any:
+def _by_own_factors(platform: str, program: Program, eqn: Any) -> Any:
     """A system by LU factors that are made for it alone; of the columns of the identity, the
     inverse."""
     lu, permutation, b = program.operands(eqn)
@@ -432,12 +446,12 @@ def _by_own_factors(program: Program, eqn: Any) -> Any:
     kinds = layout.kinds()
     if program.is_identity(b) and kinds.count(REST) == layout.vectors and FACTORS not in kinds:
         across = layout.vectors
-        if (not across or kinds[-1] == REST) and _inv_p.fits([a.aval], {}):
+        if (not across or kinds[-1] == REST) and _inv_p.fits(platform, [a.aval], {}):
             # By vectors the array holds Xᵀ.
             params = {"layout": across == (trans == 0)}
             return eqn.replace(primitive=_inv_p.primitive, invars=[a], params=params)
     columns = _of_shape(a.aval, (*a.aval.shape[:-1], 1))
-    if not _solve_p.fits([a.aval, columns], {}):
+    if not _solve_p.fits(platform, [a.aval, columns], {}):
         return None
     params = {"layout": layout, "trans": trans}
     return eqn.replace(primitive=_solve_p.primitive, invars=[a, b], params=params)
@@ -470,7 +484,7 @@ def _part_of_slogdet(wanted: tuple[bool, ...], a: Any) -> list[Any]:
 _slogdet_p = _Fused("slogdet", (2,), _sign_and_logarithm, _part_of_slogdet)
 
 
-def _slogdet_call(eqn: Any) -> Any:
+def _slogdet_call(platform: str, eqn: Any) -> Any:
     """What `jax.numpy.linalg.slogdet` is: a function with a derivative of its own."""
     body = private.custom_jvp_body(eqn)
     if body is None or private.opened(body)[0].eqns[0].primitive.name != "lu":
@@ -483,7 +497,7 @@ def _slogdet_call(eqn: Any) -> Any:
         calls = private.opened(called)[0].eqns
         return private.custom_jvp_body(calls[0]) if len(calls) == 1 else None
 
-    return _whole(_slogdet_p, jnp.linalg.slogdet, inner, body, eqn)
+    return _whole(platform, _slogdet_p, jnp.linalg.slogdet, inner, body, eqn)
 
 
 # Hessenberg form with Q.
@@ -504,15 +518,16 @@ def _hessenberg(a: jax.Array) -> Any:
     return jsl.hessenberg(a, calc_q=True)
 
 
-def _hessenberg_call(eqn: Any) -> Any:
+def _hessenberg_call(platform: str, eqn: Any) -> Any:
     """`jax.scipy.linalg.hessenberg` with Q."""
     body = private.called_by_jit(eqn)
     if private.name_of_jit(eqn) != "hessenberg" or not holds(private.opened(body)[0], _MAKES_Q):
         return None
-    return _whole(_hess_p, _hessenberg, private.called_by_jit, body, eqn)
+    return _whole(platform, _hess_p, _hessenberg, private.called_by_jit, body, eqn)
 
 
 def _whole(
+    platform: str,
     fused: _Fused,
     function: Callable[..., Any],
     inner: Callable[[Any], Any | None],
@@ -521,7 +536,7 @@ def _whole(
 ) -> Any:
     """`fused` in place of an equation whose body is what `inner` finds in one of JAX's functions of
     one matrix with two results, whatever is mapped over and whichever results are read."""
-    if len(eqn.invars) != 1 or not fused.fits([eqn.invars[0].aval], {}):
+    if len(eqn.invars) != 1 or not fused.fits(platform, [eqn.invars[0].aval], {}):
         return None
     (a,) = (atom.aval for atom in eqn.invars)
     for own in range(a.ndim - 1):
@@ -543,12 +558,12 @@ def _whole(
 _MAKES_Q = frozenset({"householder_product"})
 
 
-def _call(eqn: Any) -> Any:
+def _call(platform: str, eqn: Any) -> Any:
     """What one equation that stands for a whole function becomes; None where it stays."""
     if not any(holds(body, _PARTS) for body in private.bodies(eqn)):
         return None
     for match in (_lu_solve_call, _slogdet_call, _hessenberg_call):
-        found = match(eqn)
+        found = match(platform, eqn)
         if found is not None:
             return found
     return None

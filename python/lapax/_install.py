@@ -302,11 +302,17 @@ def _replace_rules(left: Left) -> None:
 
 
 def _fuse(left: Left) -> None:
-    without_q = functools.partial(_rules.qr_r, private.common_rule(_unused.qr_r_p))
-    if "qr" not in left.families and not _selection.leaves("qr", PLATFORM):
-        _replace(_unused.qr_r_p, without_q, True)
+    on_cuda = Part.CUDA not in left.parts and _cuda.usable()
+    if "qr" not in left.families:
+        without_q = private.common_rule(_unused.qr_r_p)
+        if not _selection.leaves("qr", PLATFORM):
+            _replace(_unused.qr_r_p, functools.partial(_rules.qr_r, without_q), True)
+        if on_cuda and not _selection.leaves("qr", _cuda.PLATFORM):
+            rule = functools.partial(_cuda.by_rows, "qr_r", without_q)
+            _replace(_unused.qr_r_p, rule, True, _cuda.PLATFORM)
     failed = None if _unknown.is_known() else _unknown.not_fused
-    _state.undo.extend(_fused.rewrite_programs(failed))
+    platforms = {PLATFORM, _cuda.PLATFORM} if on_cuda else {PLATFORM}
+    _state.undo.extend(_fused.rewrite_programs(failed, platforms))
 
 
 def _replace_sparse_rules(on_cuda: bool) -> None:

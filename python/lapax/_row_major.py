@@ -1,7 +1,7 @@
 """The primitives that have row-major targets of their own: JAX's rules transpose before and after.
 
 A target has its primitive's name and contract; here is what the primitive's parameters are as
-attributes, and which calls stay with JAX's rule.
+attributes, and which calls stay with JAX's rule, on the CPU and on CUDA.
 """
 
 from __future__ import annotations
@@ -35,10 +35,46 @@ _LARGE = 128 << 20
 copy 32 MB takes one thread 2.4 ms, where `cholesky` of as much, n = 2048 in f64, takes 35."""
 
 
-def attributes(name: str, avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+IN_A_BLOCK = {4: 120, 8: 84, 16: 60}
+"""By the bytes of an element: the order up to which a matrix, its permutation and some columns of
+right-hand sides fit into a block's shared memory on every GPU: compute capability 7.5 has the
+least, 64 KiB. `cuda/src/rows.rs` refuses what does not fit."""
+
+
+def attributes(
+    platform: str, name: str, avals: Sequence[Any], params: Mapping[str, Any]
+) -> Attributes | None:
     """The attributes of the target for such operands; None where JAX's rule is to serve them."""
-    static = all(is_static(aval.shape) for aval in avals)
-    return _ATTRIBUTES[name](avals, params) if static else None
+    if not all(is_static(aval.shape) for aval in avals):
+        return None
+    slower = _SLOWER_ON_THE_CPU.get(name, _never) if platform == "cpu" else _beyond_a_block
+    return None if slower(avals) else _ATTRIBUTES[name](avals, params)
+
+
+def _beyond_a_block(avals: Sequence[Any]) -> bool:
+    """Whether a block of some GPU cannot hold a matrix, the first operand."""
+    a, *_ = avals
+    return bool(max(a.shape[-2:]) > IN_A_BLOCK.get(a.dtype.itemsize, 0))
+
+
+def _beyond_small(avals: Sequence[Any]) -> bool:
+    return bool(avals[0].shape[-1] > _SMALL)
+
+
+def _made_as_read(avals: Sequence[Any]) -> bool:
+    n, elements = avals[0].shape[-1], math.prod(avals[0].shape)
+    return bool(n < _SYMMETRIZED or (elements > _PARTS and n < _LARGE_PART))
+
+
+def _never(_: Sequence[Any]) -> bool:
+    return False
+
+
+_SLOWER_ON_THE_CPU: dict[str, Callable[[Sequence[Any]], bool]] = {
+    "solve": _beyond_small,
+    "symmetrize": _made_as_read,
+}
+"""Where a call on the CPU takes longer than what JAX makes of it."""
 
 
 def in_place(name: str, avals: Sequence[Any]) -> bool:
@@ -133,15 +169,6 @@ def _qr(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     return None if params["pivoting"] else {}
 
 
-def _solve(avals: Sequence[Any], _: Mapping[str, Any]) -> Attributes | None:
-    return {} if avals[0].shape[-1] <= _SMALL else None
-
-
-def _symmetrize(avals: Sequence[Any], _: Mapping[str, Any]) -> Attributes | None:
-    n, elements = avals[0].shape[-1], math.prod(avals[0].shape)
-    return {} if n >= _SYMMETRIZED and (elements <= _PARTS or n >= _LARGE_PART) else None
-
-
 def _tridiagonal_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     return None if params.get("perturb_singular") else {}
 
@@ -176,11 +203,11 @@ _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes |
     "qr_r": _qr,
     "schur": _schur,
     "slogdet": _always,
-    "solve": _solve,
+    "solve": _always,
     "svd": _svd,
     "svd_subset": _svd_subset,
     "svdvals": _svdvals,
-    "symmetrize": _symmetrize,
+    "symmetrize": _always,
     "tridiagonal_solve": _tridiagonal_solve,
     "triangular_solve": _triangular_solve,
 }

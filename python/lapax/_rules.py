@@ -31,9 +31,9 @@ _INSTEAD = {"JACOBI": "QR", "POLAR": "DEFAULT"}
 error of all of them are those of a backward stable method."""
 
 
-def serves(op: str) -> bool:
-    """Whether the table has an op of this name on the CPU."""
-    return any(target.platform.lower() == PLATFORM for target in ops().get(op, ()))
+def serves(op: str, platform: str = PLATFORM) -> bool:
+    """Whether the table has an op of this name, called as on the CPU."""
+    return any(target.platform.lower() == platform for target in ops().get(op, ()))
 
 
 def renaming(stock: private.Rule, ctx: Any, *args: Any, **params: Any) -> Any:
@@ -61,25 +61,33 @@ def row_major(
     name: str, stock: private.Rule, ctx: Any, *operands: Any, **params: Any
 ) -> Sequence[Any]:
     """The row-major target of a primitive's own name, or JAX's rule where that serves the call."""
-    return _by_rows(name, functools.partial(renaming, stock), ctx, operands, params)
+    return by_rows(name, functools.partial(renaming, stock), ctx, operands, params)
 
 
-def fused(op: str, ctx: Any, operands: Sequence[Any], params: Mapping[str, Any]) -> Sequence[Any]:
+def fused(
+    op: str, platform: str, ctx: Any, operands: Sequence[Any], params: Mapping[str, Any]
+) -> Sequence[Any]:
     """The row-major target of what `_fused` found, which serves it."""
 
     def none(*_: Any, **__: Any) -> Sequence[Any]:
-        raise NotImplementedError(f"lapax: no target serves {op} of {ctx.avals_in}")
+        raise NotImplementedError(f"lapax: no target serves {op} of {ctx.avals_in} on {platform}")
 
-    return _by_rows(op, none, ctx, operands, params)
+    return by_rows(op, none, ctx, operands, params, platform)
 
 
-def _by_rows(
-    op: str, instead: private.Rule, ctx: Any, operands: Sequence[Any], params: Mapping[str, Any]
+def by_rows(
+    op: str,
+    instead: private.Rule,
+    ctx: Any,
+    operands: Sequence[Any],
+    params: Mapping[str, Any],
+    platform: str = PLATFORM,
 ) -> Sequence[Any]:
+    """The row-major target of an op on a platform; `instead` serves what it does not."""
     kept = functools.partial(instead, ctx, *operands, **params)
-    attributes = _row_major.attributes(op, ctx.avals_in, params)
+    attributes = _row_major.attributes(platform, op, ctx.avals_in, params)
     in_place = attributes is not None and _row_major.in_place(op, ctx.avals_in)
-    return _call(op, kept, ctx, operands, attributes, in_place)
+    return _call(op, kept, ctx, operands, attributes, in_place, platform)
 
 
 def own(op: str, common: private.Rule, ctx: Any, *operands: Any, **params: Any) -> Sequence[Any]:
@@ -97,6 +105,7 @@ def _call(
     operands: Sequence[Any],
     attributes: Mapping[str, Any] | None,
     in_place: bool = True,
+    platform: str = PLATFORM,
 ) -> Sequence[Any]:
     """A call of the op's target; its results beyond the primitive's are dropped.
 
@@ -104,7 +113,7 @@ def _call(
     targets that are left and programs that run without lapax.
     """
     avals = (*ctx.avals_in, *ctx.avals_out)
-    for target in targets(PLATFORM):
+    for target in targets(platform):
         variant = target.signature.variant(dtype_name(ctx.avals_in[0].dtype))
         if target.signature.op != op or variant is None:
             continue
@@ -138,7 +147,7 @@ def batched(
 def eig(stock: private.Rule, ctx: Any, a: Any, **params: Any) -> Sequence[Any]:
     """`eig_p`, whose left eigenvectors JAX's rule serves."""
     op = "eig" if params["compute_right_eigenvectors"] else "eigvals"
-    return _by_rows(op, functools.partial(renaming, stock), ctx, (a,), params)
+    return by_rows(op, functools.partial(renaming, stock), ctx, (a,), params)
 
 
 def schur(
@@ -179,7 +188,7 @@ def eigh(
     """`eigh_p`, also for `subset_by_index` and for every EighImplementation."""
     kept = functools.partial(_by_syevd, primitive, stock)
     op = "eigh" if subset_by_index is None else "eigh_subset"
-    return _by_rows(op, kept, ctx, (a,), {**params, "subset_by_index": subset_by_index})
+    return by_rows(op, kept, ctx, (a,), {**params, "subset_by_index": subset_by_index})
 
 
 def _by_syevd(
@@ -209,12 +218,12 @@ def eigh_values(
 ) -> Sequence[Any]:
     """The eigenvalues of `eigh_p` alone."""
     kept = functools.partial(_values_by_syevd, primitive, stock)
-    return _by_rows("eigvalsh", kept, ctx, (a,), {**params, "subset_by_index": subset_by_index})
+    return by_rows("eigvalsh", kept, ctx, (a,), {**params, "subset_by_index": subset_by_index})
 
 
 def qr_r(stock: private.Rule, ctx: Any, a: Any, **params: Any) -> Sequence[Any]:
     """R of `qr_p` alone."""
-    return _by_rows("qr_r", functools.partial(renaming, stock), ctx, (a,), params)
+    return by_rows("qr_r", functools.partial(renaming, stock), ctx, (a,), params)
 
 
 def _values_by_syevd(
@@ -256,7 +265,7 @@ def svd(
     if params["compute_uv"] and subset_by_index is not None:
         op = "svd_subset"
     whole = {**params, "subset_by_index": subset_by_index, "algorithm": algorithm}
-    return _by_rows(op, kept, ctx, (a,), whole)
+    return by_rows(op, kept, ctx, (a,), whole)
 
 
 def _by_gesdd(

@@ -57,7 +57,14 @@ super::ops! { cholesky;
         let (batch, n, l) = (call.batch, call.n, in_out(call.l));
         dispatch!(cholesky::cholesky(call.symmetrize, batch, n, l, threads))
     };
-    cuda = none;
+    cuda = {
+        "lapax_cholesky", captured,
+        load(lapax_cuda::definite::load::<T>),
+        run(|call, gpu| {
+            let (batch, n, l) = (call.batch, call.n, device::in_out(&call.l));
+            lapax_cuda::definite::cholesky(gpu, call.symmetrize, batch, n, l)
+        }),
+    };
 
     /// Solution of A·X = B with a row-major Hermitian positive definite matrix A (xPOSV).
     ///
@@ -75,7 +82,16 @@ super::ops! { cholesky;
         let given = Given { uplo: call.uplo, mean: call.symmetrize };
         dispatch!(definite::posv(given, batch, sizes, call.a, call.b, call.x, threads))
     };
-    cuda = none;
+    cuda = {
+        "lapax_posv", captured,
+        load(lapax_cuda::definite::load::<T>),
+        run(|call, gpu| {
+            let given = lapax_cuda::definite::Given { uplo: call.uplo, mean: call.symmetrize };
+            let (batch, sizes) = (call.batch, (call.n, call.nrhs));
+            let operands = (device::input(&call.a), device::input(&call.b));
+            lapax_cuda::definite::posv(gpu, given, batch, sizes, operands, device::output(&call.x))
+        }),
+    };
 
     /// Solution of A·X = B as by `posv`, with the factor and the logarithm of the determinant of A.
     ///
@@ -95,7 +111,18 @@ super::ops! { cholesky;
             definite::posv_factor(given, batch, sizes, call.a, call.b, call.x, kept, threads)
         )
     };
-    cuda = none;
+    cuda = {
+        "lapax_posv_factor", captured,
+        load(lapax_cuda::definite::load::<T>),
+        run(|call, gpu| {
+            let given = lapax_cuda::definite::Given { uplo: call.uplo, mean: call.symmetrize };
+            let (batch, sizes) = (call.batch, (call.n, call.nrhs));
+            let operands = (device::input(&call.a), device::input(&call.b));
+            let kept = (device::output(&call.factor), device::output(&call.logdet));
+            let x = device::output(&call.x);
+            lapax_cuda::definite::posv_factor(gpu, given, batch, sizes, operands, x, kept)
+        }),
+    };
 
     /// Solution of A·X = B with the row-major Cholesky factor of A (xPOTRS).
     ///
@@ -112,7 +139,16 @@ super::ops! { cholesky;
         let (factor, b, x) = (call.factor, call.b, call.x);
         dispatch!(definite::cho_solve(call.uplo, batch, sizes, factor, b, x, threads))
     };
-    cuda = none;
+    cuda = {
+        "lapax_cho_solve", captured,
+        load(lapax_cuda::definite::load::<T>),
+        run(|call, gpu| {
+            let (batch, sizes) = (call.batch, (call.n, call.nrhs));
+            let (operands, x) =
+                ((device::input(&call.factor), device::input(&call.b)), device::output(&call.x));
+            lapax_cuda::definite::cho_solve(gpu, call.uplo, batch, sizes, operands, x)
+        }),
+    };
 
     /// The Cholesky factor after a rank-1 update: from A = Rᴴ·R to A + w·wᴴ = R'ᴴ·R'.
     ///

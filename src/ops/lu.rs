@@ -50,7 +50,15 @@ super::ops! { lu;
             lu::lu(call.batch, call.m, call.n, in_out(call.lu), pivots, permutation, threads)
         )
     };
-    cuda = none;
+    cuda = {
+        "lapax_lu", captured,
+        load(lapax_cuda::solve::load::<T>),
+        run(|call, gpu| {
+            let (sizes, a) = ((call.m, call.n), device::in_out(&call.lu));
+            let (pivots, permutation) = (device::output(&call.pivots), device::output(&call.permutation));
+            lapax_cuda::solve::lu(gpu, call.batch, sizes, a, pivots, permutation)
+        }),
+    };
 
     /// Sign and logarithm of the absolute value of the determinant, det(A) = sign·exp(logabs).
     ///
@@ -65,7 +73,14 @@ super::ops! { lu;
         let (sign, logabs) = (call.sign, call.logabs);
         dispatch!(determinant::slogdet(call.batch, call.n, call.a, sign, logabs, threads))
     };
-    cuda = none;
+    cuda = {
+        "lapax_slogdet", captured,
+        load(lapax_cuda::solve::load::<T>),
+        run(|call, gpu| {
+            let (sign, logabs) = (device::output(&call.sign), device::output(&call.logabs));
+            lapax_cuda::solve::slogdet(gpu, call.batch, call.n, device::input(&call.a), sign, logabs)
+        }),
+    };
 
     /// Solution of A·X = B by LU factorisation with partial pivoting.
     ///
@@ -80,7 +95,15 @@ super::ops! { lu;
         let (batch, n, nrhs) = (call.batch, call.n, call.nrhs);
         dispatch!(solve::solve(batch, n, nrhs, call.a, call.b, call.x, threads))
     };
-    cuda = none;
+    cuda = {
+        "lapax_solve", captured,
+        load(lapax_cuda::solve::load::<T>),
+        run(|call, gpu| {
+            let (batch, n, nrhs) = (call.batch, call.n, call.nrhs);
+            let (operands, x) = ((device::input(&call.a), device::input(&call.b)), device::output(&call.x));
+            lapax_cuda::solve::solve(gpu, batch, n, nrhs, operands, x)
+        }),
+    };
 
     /// Inverse, A·X = I, by LU factorisation with partial pivoting.
     ///
@@ -93,7 +116,14 @@ super::ops! { lu;
     cpu = any("lapax_inv"), |call, threads| {
         dispatch!(solve::inv(call.batch, call.n, call.a, call.x, threads))
     };
-    cuda = none;
+    cuda = {
+        "lapax_inv", captured,
+        load(lapax_cuda::solve::load::<T>),
+        run(|call, gpu| {
+            let (a, x) = (device::input(&call.a), device::output(&call.x));
+            lapax_cuda::solve::inv(gpu, call.batch, call.n, a, x)
+        }),
+    };
 
     /// Solution of op(A)·X = B with the row-major factors of A and their permutation.
     ///
@@ -112,7 +142,16 @@ super::ops! { lu;
         let (trans, b, x) = (call.trans_x, call.b, call.x);
         dispatch!(lu::lu_solve(trans, batch, n, nrhs, factors, permutation, b, x, threads))
     };
-    cuda = none;
+    cuda = {
+        "lapax_lu_solve", captured,
+        load(lapax_cuda::solve::load::<T>),
+        run(|call, gpu| {
+            let (batch, sizes) = (call.batch, (call.n, call.nrhs));
+            let factors = (device::input(&call.lu), device::input(&call.permutation));
+            let (trans, b, x) = (call.trans_x, device::input(&call.b), device::output(&call.x));
+            lapax_cuda::solve::lu_solve(gpu, trans, batch, sizes, factors, b, x)
+        }),
+    };
 
     /// The permutation that a sequence of row swaps makes.
     ///

@@ -50,7 +50,15 @@ super::ops! { qr;
         let sizes = (call.m, call.n, call.c);
         dispatch!(qr::qr(call.batch, sizes, call.a, call.q, call.r, threads))
     };
-    cuda = none;
+    cuda = {
+        "lapax_qr", captured,
+        load(lapax_cuda::orthogonal::load::<T>),
+        run(|call, gpu| {
+            let (sizes, a) = ((call.m, call.n, call.c), device::input(&call.a));
+            let (q, r) = (Some(device::output(&call.q)), device::output(&call.r));
+            lapax_cuda::orthogonal::qr(gpu, call.batch, sizes, a, q, r)
+        }),
+    };
 
     /// R of the QR factorisation of row-major matrices, without Q.
     ///
@@ -65,7 +73,14 @@ super::ops! { qr;
         let sizes = (call.m, call.n, call.c);
         dispatch!(qr::qr_r(call.batch, sizes, call.a, call.r, threads))
     };
-    cuda = none;
+    cuda = {
+        "lapax_qr_r", captured,
+        load(lapax_cuda::orthogonal::load::<T>),
+        run(|call, gpu| {
+            let (sizes, a) = ((call.m, call.n, call.c), device::input(&call.a));
+            lapax_cuda::orthogonal::qr(gpu, call.batch, sizes, a, None, device::output(&call.r))
+        }),
+    };
 
     /// QR factorisation with column pivoting, A·P = Q·R (xGEQP3).
     ///

@@ -2,6 +2,8 @@
 
 use lapax_core::{Diag, Side, Trans, Uplo};
 
+#[cfg(feature = "cuda")]
+use super::cuda as device;
 use super::{c32, c64, in_out};
 
 /// The order of A: that of the side on which it multiplies the m × n matrix X.
@@ -55,5 +57,15 @@ super::ops! { triangular;
             triangular::trsm(side, uplo, trans, diag, call.batch, call.n, call.m, a, b, threads)
         )
     };
-    cuda = none;
+    cuda = {
+        "lapax_triangular_solve", captured,
+        load(lapax_cuda::triangular::load::<T>),
+        run(|call, gpu| {
+            let (side, uplo, trans, diag) = (call.side, call.uplo, call.trans_x, call.diag);
+            let system = lapax_cuda::triangular::System { side, uplo, trans, diag };
+            let (batch, sizes) = (call.batch, (call.m, call.n));
+            let (a, x) = (device::input(&call.a), device::in_out(&call.x));
+            lapax_cuda::triangular::triangular_solve(gpu, system, batch, sizes, a, x)
+        }),
+    };
 }

@@ -95,7 +95,7 @@ def _run(program: Program, operands: list[Any], device: Any) -> list[str]:
     compiled = jax.jit(program.function).lower(*on_device).compile()
     text = compiled.as_text()
     # XLA may know what a call for a matrix of one number answers.
-    targets = program.targets if operands[0].shape[-1] > 1 else ()
+    targets = program.called(operands) if operands[0].shape[-1] > 1 else ()
     problems = [f"{name} is not lapax's" for name in targets if f"lapax.{name}" not in text]
 
     def answer(_: int) -> list[Any]:

@@ -75,7 +75,7 @@ def _compile(program: Program, dtype: str, sharding: Any) -> list[str]:
     called = set(re.findall(r'custom_call_target="([^"]+)"', text))
     return [
         f"{dtype}: no call of lapax.{name}"
-        for name in program.targets
+        for name in program.called(operands)
         if f"lapax.{name}" not in called
     ]
 

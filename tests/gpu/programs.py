@@ -18,6 +18,7 @@ from jax.experimental.compute_on import compute_on
 from jax.experimental.sparse.linalg import spsolve
 
 import lapax
+from lapax._row_major import IN_A_BLOCK
 
 LIMIT = 30.0
 REAL, COMPLEX = ("float32", "float64"), ("complex64", "complex128")
@@ -39,6 +40,14 @@ class Program:
     dtypes: tuple[str, ...] = DTYPES
     fixed: bool = True
     """Whether it adds in a fixed order, so that the same call has the same bits."""
+    small: tuple[str, ...] = ()
+    """The targets for matrices that a block of every GPU holds, where they have others."""
+
+    def called(self, operands: Arrays) -> tuple[str, ...]:
+        """The targets that the program calls for these operands."""
+        a = operands[0]
+        holds = self.small and max(a.shape[-2:]) <= IN_A_BLOCK[a.dtype.itemsize]
+        return self.small if holds else self.targets
 
 
 def random(rng: np.random.Generator, dtype: np.dtype[Any], *shape: int) -> Any:
@@ -286,17 +295,26 @@ PROGRAMS = (
     Program(
         "cholesky", jnp.linalg.cholesky, positive,
         lambda args, rets: distance(rets[0] @ adjoint(rets[0]), args[0]), ("cusolver_potrf_ffi",),
+        small=("lapax_cholesky",),
     ),
     Program(
         "solve", jnp.linalg.solve, system,
         lambda args, rets: distance(
             args[0] @ rets[0], args[1], np.abs(args[0]).max() * np.abs(rets[0]).max()
         ),
-        ("cusolver_getrf_ffi", "cu_lu_pivots_to_permutation"),
+        ("cusolver_getrf_ffi", "cu_lu_pivots_to_permutation"), small=("lapax_solve",),
+    ),
+    Program(
+        "inv", jnp.linalg.inv, square,
+        lambda args, rets: distance(
+            args[0] @ rets[0], np.eye(args[0].shape[-1], dtype=args[0].dtype),
+            np.abs(args[0]).max() * np.abs(rets[0]).max(),
+        ),
+        ("cusolver_getrf_ffi", "cu_lu_pivots_to_permutation"), small=("lapax_inv",),
     ),
     Program(
         "qr", jnp.linalg.qr, tall, lambda args, rets: distance(rets[0] @ rets[1], args[0]),
-        ("cusolver_geqrf_ffi", "cusolver_orgqr_ffi"),
+        ("cusolver_geqrf_ffi", "cusolver_orgqr_ffi"), small=("lapax_qr",),
     ),
     Program("eigh", jnp.linalg.eigh, hermitian, _eigh, ("cusolver_syevd_ffi",)),
     Program(

@@ -221,7 +221,7 @@ def test_other_platforms_keep_their_own_targets():
             ours = exported(jnp.linalg.qr, a, platforms=("cpu", "cuda"))
     assert calls_of(program) == {"lapack_sgeqrf_ffi", "lapack_sorgqr_ffi", *QR_ON_CUDA}
     # lapax's own where it was built with CUDA kernels, else jaxlib's.
-    cuda = {f"lapax.{call}" if _library.cuda_kernels() else call for call in QR_ON_CUDA}
+    cuda = set() if _library.cuda_kernels() else {*QR_ON_CUDA}
     assert calls_of(ours) == {"lapax.lapax_qr"} | cuda
     with pytest.raises(NotImplementedError, match=r"^lapax: potrf has no target on platform cuda"):
         exported(

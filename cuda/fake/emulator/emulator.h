@@ -93,6 +93,7 @@ template <class... A, void (*F)(A...)> struct Call<F> {
 #define __launch_bounds__(...)
 #define __shared__ static thread_local
 #define __restrict__ __restrict
+#define __grid_constant__
 #define threadIdx (emulator::current->index)
 #define blockIdx (emulator::current->block)
 #define blockDim (emulator::current->block_size)
@@ -121,6 +122,7 @@ using std::fabs;
 using std::fmax;
 using std::hypot;
 using std::ilogb;
+using std::log;
 using std::scalbn;
 using std::sqrt;
 template <class T> inline T min(T a, T b) { return b < a ? b : a; }

@@ -78,6 +78,96 @@ template <class R> void factor(const std::string& type, int parts, int m, int n,
   launch("orgqr" + type, 64, 1, v, seed, qr.data(), tau.data(), BATCH, m, n, k);
 }
 
+// As the kernels have them.
+struct LuCall {
+  const void *a, *b;
+  void* x;
+  int32_t *pivots, *permutation;
+  void *sign, *logabs;
+  long long batch, nrhs;
+  int m, n, task, op, columns, pieces;
+};
+struct CholeskyCall {
+  const void *a, *b;
+  void *x, *factor, *logdet;
+  long long batch, nrhs;
+  int n, task, upper, mean, columns, pieces;
+};
+struct QrCall {
+  const void* a;
+  void *q, *r;
+  long long batch;
+  int m, n, c;
+};
+struct TriangularCall {
+  const void *a, *b;
+  void* x;
+  long long batch, count, down, across;
+  int n, turned, conjugated, lower, unit, columns, pieces;
+};
+
+// The kernel for matrices of an order, by the names of those that are there.
+static std::string by_order(const std::string& family, int order, const std::string& type) {
+  for (const char* largest : {"_4", "_8", "_16", "_32"})
+    if (order <= std::stoi(largest + 1) && emulator_has((family + largest + type).c_str()))
+      return family + largest + type;
+  return family + "_block" + type;
+}
+
+template <class R> void rows(const std::string& type, int parts, int m, int n, unsigned seed) {
+  const int k = m < n ? m : n, most = m > n ? m : n, columns = 2;
+  // Enough for a warp's matrices, in each of two.
+  const size_t elements = most > 32 ? (size_t)(m | 1) * n + columns * n : (size_t)64 * ((m * (n | 1)) | 1);
+  const size_t shared = elements * parts * sizeof(R) + m * sizeof(int32_t);
+  Operand<R> a(BATCH * m * n * parts), lu(BATCH * m * n * parts), sign(BATCH * parts), logabs(BATCH);
+  std::vector<int32_t> pivots(BATCH * k), permutation(BATCH * m);
+  LuCall call = {a.data(), nullptr, lu.data(), pivots.data(), permutation.data(), sign.data(),
+                 logabs.data(), BATCH, 0, m, n, 0, 0, columns, 1};
+  const std::string name = by_order("lu", most, type);
+  launch(name, 64, 1, shared, seed, call);
+  for (int c : {k, m})
+    for (const char* kernel : {"qr_warp", "qr_block"}) {
+      Operand<R> q(BATCH * m * c * parts), r(BATCH * c * n * parts);
+      const size_t bytes = ((size_t)(m | 1) * (n > c ? n : c) + k) * parts * sizeof(R);
+      QrCall whole = {a.data(), q.data(), r.data(), BATCH, m, n, c}, alone = whole;
+      alone.q = nullptr;
+      for (QrCall qr : {whole, alone}) launch(kernel + type, 64, 1, 2 * bytes, seed, qr);
+    }
+  if (m != n) return;
+  call.task = 1;
+  launch(name, 64, 1, shared, seed, call);
+  for (int nrhs : {1, 5})
+    for (int pieces : {1, 2}) {
+      Operand<R> b(BATCH * n * nrhs * parts), x(BATCH * n * nrhs * parts), inverse(BATCH * n * n * parts);
+      call.b = b.data(), call.x = x.data(), call.nrhs = nrhs, call.pieces = pieces;
+      call.task = 2;
+      launch(name, 64, 1, shared, seed, call);
+      call.x = inverse.data(), call.task = 3;
+      launch(name, 64, 1, shared, seed, call);
+      call.x = x.data(), call.task = 4;
+      if (odd) permutation[0] = n;
+      for (call.op = 0; call.op < 3; call.op++) launch(name, 64, 1, shared, seed, call);
+      call.op = 0;
+      Operand<R> definite(BATCH * n * n * parts), factor(BATCH * n * n * parts), logdet(BATCH);
+      for (long long i = 0; i < BATCH * n && !odd; i++)
+        definite[(i / n * n * n + i % n * (n + 1)) * parts] = 2 * n;
+      CholeskyCall other = {definite.data(), b.data(), x.data(), factor.data(), logdet.data(), BATCH,
+                            nrhs, n, 0, 0, 0, columns, pieces};
+      for (int which = 0; which < 12; which++) {
+        other.task = which % 4, other.upper = which / 4 % 2, other.mean = which / 4 == 2;
+        if (other.task == 0) other.pieces = 1;
+        launch(by_order("cholesky", n, type), 64, 1, shared, seed, other);
+        other.pieces = pieces;
+      }
+      for (int which = 0; which < 32; which++) {
+        const bool left = which % 2;
+        TriangularCall system = {a.data(), b.data(), x.data(), BATCH, nrhs, left ? nrhs : 1, left ? 1 : n, n,
+                                 which >> 1 & 1, which >> 2 & 1, which >> 3 & 1, which >> 4, columns, pieces};
+        launch(by_order("triangular", n, type), 64, 1, shared, seed, system);
+      }
+    }
+}
+
 template <class R> void svd(const std::string& type, int parts, int m, int n, unsigned seed) {
   const int rows = m > n ? m : n, k = m > n ? n : m, numbers = rows > 32 ? rows : 32;
   for (int vectors : {0, 1})
@@ -149,6 +239,9 @@ void sparse(const std::string& type, int parts, int rows, int columns, int n, un
 template <class R> void all(const std::string& type, int parts) {
   for (unsigned seed = 0; seed < 4; seed++) {
     odd = seed == 3;
+    for (auto [m, n] : {std::pair(1, 1), std::pair(4, 4), std::pair(3, 5), std::pair(7, 7), std::pair(16, 16),
+                        std::pair(21, 21), std::pair(40, 40), std::pair(12, 35)})
+      rows<R>(type, parts, m, n, seed);
     for (int n : {1, 2, 5, 31, 32, 33, 40, 65}) {
       Operand<R> r(BATCH * n * n * parts), w(BATCH * n * parts);
       launch("cholesky_update" + type, n <= 32 ? 32 : 64, 1, 0, seed, r.data(), w.data(), BATCH, n);

@@ -3,12 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail where it stands")]
 
 mod device;
+mod matrices;
 mod random;
 
 mod cholesky_update;
+mod definite;
 mod factor;
 mod host;
 mod lu_pivots;
+mod orthogonal;
+mod solve;
 mod sparse;
 mod svd;
+mod triangular;
 mod tridiagonal;
