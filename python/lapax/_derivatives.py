@@ -65,9 +65,10 @@ def _svd(
     """As above; the vectors beyond the first min(m, n) stay orthogonal to them."""
     m, n = primals[0].shape[-2:]
     given = {"compute_uv": compute_uv, "full_matrices": full_matrices and m != n, **params}
-    if not compute_uv or not (given["full_matrices"] or subset_by_index):
+    whole = _is_all(subset_by_index, (m, n))
+    if not compute_uv or (whole and not given["full_matrices"]):
         return stock(primals, tangents, subset_by_index=subset_by_index, **given)
-    if _is_all(subset_by_index, (m, n)):
+    if whole:
         return jax.jvp(_all_vectors, primals, tangents)
 
     def some(a: jax.Array) -> list[jax.Array]:

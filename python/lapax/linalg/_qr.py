@@ -95,8 +95,10 @@ def rq(
     check_matrix("rq", a=a)
     check_choice("rq", "mode", mode, ("full", "r", "economic"))
     q, r = _decomposed(adjoint(jnp.flip(a, -2)), mode == "economic", False)
-    r = jnp.flip(adjoint(r), (-2, -1))
-    return r if mode == "r" else (r, jnp.flip(adjoint(q), -2))
+    r, q = jnp.flip(adjoint(r), (-2, -1)), adjoint(q)
+    # Without reflections Q is the identity, as SciPy has it.
+    q = q if 0 in a.shape[-2:] else jnp.flip(q, -2)
+    return r if mode == "r" else (r, q)
 
 
 @operation("a", "c")

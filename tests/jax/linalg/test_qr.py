@@ -159,6 +159,7 @@ def test_empty_operands() -> None:
         q, r = linalg.qr(a)
         np.testing.assert_array_equal(q, np.broadcast_to(np.eye(m), (2, m, m)))
         assert r.shape == a.shape
+        same(linalg.rq(a[0]), scipy.linalg.rq(a[0]))
     assert linalg.tria(np.zeros((0, 2), np.float32)).shape == (2, 2)
 
 
