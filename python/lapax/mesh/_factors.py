@@ -19,7 +19,7 @@ from lapax.mesh._placing import (
     run,
     system,
 )
-from lapax.mesh._products import kept, multiply, product
+from lapax.mesh._products import hermitian, kept, multiply, product
 
 
 def cholesky(a: Any, *, sharding: Any = None, block: int | None = None) -> Array:
@@ -57,8 +57,7 @@ def _cholesky_backward(options: tuple[Any, ...], residual: Any, ct: Array) -> tu
         _half_of_gradient, mesh, (place, adjoint, place), (place,), factor, factor, jnp.conj(ct)
     )
     (whole,) = run(_with_adjoint, mesh, (place, adjoint), (place,), factor, half)
-    (whole,) = run(_mean, mesh, (place, adjoint), (place,), whole, whole)
-    return (jnp.conj(whole),)
+    return (jnp.conj(hermitian(it.grid, whole, it.a)),)
 
 
 def _half_of_gradient(factor: Tile, adjoint: Tile, ct: Tile) -> tuple[Tile]:
@@ -73,10 +72,6 @@ def _half_of_gradient(factor: Tile, adjoint: Tile, ct: Tile) -> tuple[Tile]:
 def _with_adjoint(factor: Tile, half: Tile) -> tuple[Tile]:
     factor = _cholesky.with_identity(factor)
     return _triangular.solve_triangular(factor, half, lower=True, trans="C")
-
-
-def _mean(a: Tile, b: Tile) -> tuple[Tile]:
-    return (a._replace(x=(a.x + b.x) / 2),)
 
 
 _cholesky_of.defvjp(_cholesky_forward, _cholesky_backward)

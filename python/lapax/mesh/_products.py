@@ -116,6 +116,19 @@ def _scaled(a: Tile, b: Tile, *, scale: float, keep: str) -> tuple[Tile]:
     return (kept(c._replace(x=c.x * jnp.asarray(scale, c.x.dtype)), keep),)
 
 
+def hermitian(grid: Grid, a: Array, share: Share) -> Array:
+    """(A + Aᴴ) / 2."""
+    cut = cut_for(grid, len(a), share.rows, share.cols)
+    rows, cols = grid.rows(cut), grid.cols(cut)
+    ins = (Place(rows, cols, share), Place(rows, cols, swapped(share), "C"))
+    (mean,) = run(_mean, grid.mesh, ins, ins[:1], a, a)
+    return mean
+
+
+def _mean(a: Tile, b: Tile) -> tuple[Tile]:
+    return (a._replace(x=(a.x + b.x) / 2),)
+
+
 def matmul(a: Any, b: Any, *, sharding: Any = None) -> Array:
     """C = A B of sharded matrices, without a device that holds more than its share of any of them.
 

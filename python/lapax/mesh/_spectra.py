@@ -22,7 +22,7 @@ from lapax.mesh._placing import (
     run,
     swapped,
 )
-from lapax.mesh._products import product
+from lapax.mesh._products import hermitian, product
 
 
 class Polar(NamedTuple):
@@ -68,19 +68,6 @@ def _polar_of(options: tuple[Any, int | None], a: Array) -> tuple[Array, Array]:
 _polar_of.defvjp(
     functools.partial(_without_derivative, "polar"), functools.partial(_without_derivative, "polar")
 )
-
-
-def hermitian(grid: Grid, a: Array, share: Share) -> Array:
-    """(A + Aᴴ) / 2."""
-    cut = cut_for(grid, len(a), share.rows, share.cols)
-    rows, cols = grid.rows(cut), grid.cols(cut)
-    ins = (Place(rows, cols, share), Place(rows, cols, swapped(share), "C"))
-    (mean,) = run(_mean, grid.mesh, ins, ins[:1], a, a)
-    return mean
-
-
-def _mean(a: Tile, b: Tile) -> tuple[Tile]:
-    return (a._replace(x=(a.x + b.x) / 2),)
 
 
 class Eigh(NamedTuple):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 PROCESS = pathlib.Path(__file__).with_name("process.py")
-LIMIT = 120
+LIMIT = 300
 """Seconds after which a test fails; on a free core the processes take 10."""
 
 
@@ -50,7 +50,7 @@ def test_two_processes_agree_with_one():
         # gloo prints, too.
         found = (line.split() for line in out.splitlines())
         errors = [words for words in found if words[0] in ("solve", "gradient")]
-        assert [name for name, _ in errors] == ["solve", "solve", "gradient"]
+        assert [name for name, _ in errors] == ["solve", "gradient"]
         assert all(float(value) < 1e-4 for _, value in errors), out
 
 

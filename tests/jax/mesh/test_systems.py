@@ -9,7 +9,9 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from sharded import CASES, DTYPES, FULL, LIMIT, SPECS, Case, P, mesh_of, norm1, ratio, wide
 
+import lapax
 from lapax import mesh
+from programs import compiled_calls
 
 # A program takes about a second to compile.
 each_case = pytest.mark.parametrize("case", CASES, ids=str)
@@ -170,6 +172,17 @@ def test_under_jit(kind):
     assert got.sharding.is_equivalent_to(put_b.sharding, 1)
 
 
+def test_blocks_are_lapaxs_when_installed():
+    case = Case((2, 2), 24, DTYPES[0], P("x", "y"), 6)
+    a = definite(case)
+    with lapax.installed():
+        program = jax.jit(lambda a: mesh.cholesky(a, block=6)).lower(case.put(a)).compile()
+        factor = wide(program(case.put(a)))
+    called = {name for name, _ in compiled_calls(program.as_text())}
+    assert called == {"lapax.lapax_cholesky", "lapax.lapax_triangular_solve"}
+    assert ratio(factor @ factor.T - wide(a), norm1(a), case) < LIMIT
+
+
 def test_sharding_is_taken_from_the_argument():
     case = Case((4, 2), 24, DTYPES[0], P("y", "x"), None)
     a = case.put(definite(case))
@@ -195,6 +208,14 @@ def test_misuse(call, message):
     case = Case((1, 2), 6, DTYPES[0], P(), None)
     with pytest.raises(ValueError, match=message):
         call(case.put(case.random(6, 6)))
+
+
+def test_second_derivatives_say_so():
+    case = Case((1, 2), 6, DTYPES[0], P(), None)
+    a = case.put(definite(case))
+    first = jax.grad(lambda a: mesh.solve(a, a[0]).sum())
+    with pytest.raises(NotImplementedError, match="expected a first derivative in reverse"):
+        jax.grad(lambda a: first(a).sum())(a)
 
 
 def relative(got, expected):
