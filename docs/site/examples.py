@@ -231,6 +231,58 @@ EXAMPLES: dict[str, tuple[str, str]] = {
         "indptr, indices = jnp.array([0, 2, 3], jnp.int32), jnp.array([0, 2, 1], jnp.int32)\n"
         "print(lapax.ffi.csr_sparse_dense(data, indptr, indices, jnp.array([1.0, 1.0, 1.0])))",
     ),
+    "tridiagonal_eigh": (
+        "",
+        "d, e = jnp.array([2.0, 2.0, 2.0]), jnp.array([-1.0, -1.0])\n"
+        "v, w = lapax.ffi.tridiagonal_eigh(d, e, k=2, start=0)  # the two smallest\n"
+        "print(w, v)",
+    ),
+    "tridiagonal_eigvalsh": (
+        "",
+        "d, e = jnp.array([2.0, 2.0, 2.0]), jnp.array([-1.0, -1.0])\n"
+        "print(lapax.ffi.tridiagonal_eigvalsh(d, e))",
+    ),
+    "block_tridiagonal_lu": (
+        "blocks",
+        "upper = 2 * off_diagonal\n"
+        "lu, pivots, _ = lapax.ffi.block_tridiagonal_lu(off_diagonal, diagonal, upper)\n"
+        "print(lu, pivots)",
+    ),
+    "block_tridiagonal_lu_solve": (
+        "blocks",
+        "factors = lapax.ffi.block_tridiagonal_lu(off_diagonal, diagonal, 2 * off_diagonal)\n"
+        "b = jnp.ones((3, 2, 1))\n"
+        'print(lapax.ffi.block_tridiagonal_lu_solve(off_diagonal, *factors, b, trans="N"))',
+    ),
+    "generalised_schur": (
+        "a s",
+        "form = lapax.ffi.generalised_schur(a, s)\n"
+        "print(form.alpha / form.beta, jnp.abs(form.q @ form.s @ form.z.T - a).max())",
+    ),
+    "reorder_generalised_schur": (
+        "a s",
+        "form = lapax.ffi.generalised_schur(a, s)\n"
+        "last = jnp.array([0, 0, 1], jnp.int32)  # is to come first\n"
+        "moved = lapax.ffi.reorder_generalised_schur(*form[:4], last)\n"
+        "print(form.alpha / form.beta, moved.alpha / moved.beta)",
+    ),
+    "generalised_eigenvectors": (
+        "a s",
+        "form = lapax.ffi.generalised_schur(a, s)\n"
+        "x = lapax.ffi.generalised_eigenvectors(form.s, form.t, left=False)\n"
+        "v, w = form.z @ x, form.alpha / form.beta\n"
+        "print(w, jnp.abs(a @ v - s @ v * w).max())",
+    ),
+    "expm": (
+        "",
+        "a = jnp.array([[0.0, 1.0], [-1.0, 0.0]])\nprint(lapax.ffi.expm(a))  # cos 1 and sin 1",
+    ),
+    "triangular_sylvester": (
+        "a s b",
+        "r, t = jnp.triu(a), jnp.triu(s)\nf = b @ b.T\n"
+        "y = lapax.ffi.triangular_sylvester(r, t, f, minus=False)\n"
+        "print(y, jnp.abs(r @ y + y @ t - f).max())",
+    ),
 }
 
 

@@ -64,5 +64,5 @@ def run(path: Path) -> Tutorial:
 def _readable(text: str) -> str:
     """Cells of bash as such, words for pictures, and no colours of a terminal."""
     text = text.replace("![svg](", "![What was drawn](")
-    text = re.sub(r"^```python\n%%bash\n", "```bash\n", text, flags=re.MULTILINE)
+    text = re.sub(r"^```\w+\n%%bash\n", "```bash\n", text, flags=re.MULTILINE)
     return re.sub(r"\x1b\[[0-9;]*m", "", text)

@@ -101,8 +101,8 @@ def test_every_variable_is_a_setting() -> None:
 
 
 def test_every_op_has_an_example_that_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    assert set(examples.EXAMPLES) == set(ops())
-    for op in examples.EXAMPLES:
+    assert set(ops()) <= set(examples.EXAMPLES)
+    for op in ops():
         exec(compile(examples.code(op), op, "exec"), {})
         printed = capsys.readouterr().out
         assert printed.strip(), op
