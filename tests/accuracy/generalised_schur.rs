@@ -204,6 +204,9 @@ fn hard_cases<T: Sample>() {
             let (a, b) = (build(a), build(b));
             let form = decomposed(1, n, &a, &b, &Serial);
             check(n, &a, &b, &form, 0, &format!("{name} {n}"));
+            let every_other: Vec<i32> = (0..2).cycle().take(n).collect();
+            let after = reordered(1, n, &every_other, &form);
+            check(n, &a, &b, &after, 0, &format!("{name} {n}, reordered"));
         }
     }
 }

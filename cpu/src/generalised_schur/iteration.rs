@@ -14,11 +14,11 @@ use crate::Scalar;
 use crate::blas::householder::reflector;
 use crate::schur::two_by_two::square_root;
 
-/// Sweeps per row before an iteration is given up; about two are usual.
+/// Sweeps per row before an iteration is given up: xHGEQZ's.
 const SWEEPS: usize = 30;
 /// Sweeps over a block, after which one takes other shifts: xHGEQZ's.
 const STALLED: usize = 10;
-/// Sweeps over a block, after which an element is neglected beside all of S.
+/// Sweeps over a block, after which an element is neglected beside all of S: other shifts had their turn twice.
 const PATIENCE: usize = 20;
 
 /// There was no convergence.

@@ -59,7 +59,8 @@ impl<T: Scalar> Pencil<'_, T> {
     pub(crate) fn left_by_larger(&mut self, k: usize, s_size: T::Real, t_size: T::Real) {
         let (s, t) = ([self.s(k, k), self.s(k + 1, k)], [self.t(k, k), self.t(k + 1, k)]);
         let size = |x: [T; 2]| x[0].abs1() + x[1].abs1();
-        let [x, y] = if size(s) * t_size >= size(t) * s_size { s } else { t };
+        let of_s = size(t) == T::Real::ZERO || size(s) * t_size > size(t) * s_size;
+        let [x, y] = if of_s { s } else { t };
         self.left(eliminating(x, y), k, k, k);
         self.clear_s(k + 1, k);
         self.clear_t(k + 1, k);

@@ -210,6 +210,7 @@ struct ReflectRows<'a, T, const M: usize, const PARTS: usize> {
 impl<T: Scalar, const M: usize, const PARTS: usize> WithSimd for ReflectRows<'_, T, M, PARTS> {
     type Output = ();
 
+    #[allow(clippy::needless_range_loop, reason = "an element of each of M rows")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let Self { v, tau, n, parts } = self;
