@@ -21,7 +21,7 @@ routes! {
 const LANES: usize = 16;
 const LANES_OF_REALS: usize = 24;
 
-/// The order from which one matrix goes to all threads.
+/// The order from which one matrix goes to all threads: a product of smaller ones is one piece of work.
 const PARALLEL: usize = 128;
 
 /// How each matrix of a batch goes.
