@@ -16,7 +16,7 @@ use crate::simd::scalar::nan;
 use crate::solve::solve;
 use crate::{Error, Scalar, Threads};
 
-/// The columns of a product that are one piece of work.
+/// The columns of a product that are one piece of work: of narrower ones packing the left factor takes a larger part.
 const STRIP: usize = 128;
 
 /// exp(A).

@@ -2,10 +2,14 @@
 //! diagonals: halves of the larger one (Jonsson and Kågström, ACM Trans. Math. Softw. 28, 2002), and rows of small ones
 //! (Bartels and Stewart, Comm. ACM 15, 1972).
 
+use std::ops::Range;
+
 use faer::{Accum, Conj, MatMut, MatRef};
+use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
-use crate::simd::loops::first_largest;
+use crate::simd::arch::Arch;
+use crate::simd::loops::{first_largest, sub_scaled};
 
 /// The order up to which an equation is solved by rows.
 const SMALL: usize = 24;
@@ -14,7 +18,7 @@ const SMALL: usize = 24;
 pub(super) fn solve<T: Scalar>(sign: T, r: MatRef<'_, T>, s: MatRef<'_, T>, mut y: MatMut<'_, T>) {
     let (m, n) = (r.nrows(), s.nrows());
     if m <= SMALL && n <= SMALL {
-        by_rows(sign, r, s, y);
+        Arch::new().dispatch(ByRows { sign, r, s, y });
     } else if m >= n {
         // R₂₂·Y₂ ± Y₂·S = F₂, and R₁₁·Y₁ ± Y₁·S = F₁ − R₁₂·Y₂.
         let half = whole(r, m / 2);
@@ -49,57 +53,67 @@ pub(super) fn whole<T: Scalar>(t: MatRef<'_, T>, half: usize) -> usize {
     if joined(t, half - 1) { half + 1 } else { half }
 }
 
-/// Row after row from the last one on, or two that share a block.
-fn by_rows<T: Scalar>(sign: T, r: MatRef<'_, T>, s: MatRef<'_, T>, mut y: MatMut<'_, T>) {
-    let (m, n) = (r.nrows(), s.nrows());
-    let mut end = m;
-    while end > 0 {
-        let first = if end > 1 && joined(r, end - 2) { end - 2 } else { end - 1 };
-        let rows = first..end;
-        for i in rows.clone() {
-            for k in end..m {
-                let factor = r[(i, k)];
-                for j in 0..n {
-                    let known = y[(k, j)];
-                    y[(i, j)] -= factor * known;
+/// A small equation, in copies that lie together.
+struct ByRows<'a, T> {
+    sign: T,
+    r: MatRef<'a, T>,
+    s: MatRef<'a, T>,
+    y: MatMut<'a, T>,
+}
+
+impl<T: Scalar> WithSimd for ByRows<'_, T> {
+    type Output = ();
+
+    /// Row after row from the last one on, or two that share a block.
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { sign, r, s, y: mut result } = self;
+        let (m, n) = (r.nrows(), s.nrows());
+        let mut s_rows: Vec<T> = (0..n * n).map(|p| s[(p / n, p % n)]).collect();
+        s_rows.iter_mut().for_each(|x| *x *= sign);
+        let mut y: Vec<T> = (0..m * n).map(|p| result[(p / n, p % n)]).collect();
+        let mut end = m;
+        while end > 0 {
+            let first = if end > 1 && joined(r, end - 2) { end - 2 } else { end - 1 };
+            for i in first..end {
+                let (here, known) = y.split_at_mut(end * n);
+                for (known, k) in known.chunks_exact(n).zip(end..) {
+                    sub_scaled::<S, T>(&mut here[i * n..(i + 1) * n], r[(i, k)], known);
                 }
             }
-        }
-        let mut j = 0;
-        while j < n {
-            let last = if joined(s, j) { j + 2 } else { j + 1 };
-            block(sign, (r, rows.clone()), (s, j..last), y.as_mut());
-            for i in rows.clone() {
-                for k in j..last {
-                    let factor = sign * y[(i, k)];
-                    for j in last..n {
-                        let known = s[(k, j)];
-                        y[(i, j)] -= factor * known;
-                    }
+            let mut j = 0;
+            while j < n {
+                let last = if joined(s, j) { j + 2 } else { j + 1 };
+                block((r, first..end), (&s_rows, j..last), n, &mut y);
+                for (i, k) in (first..end).flat_map(|i| (j..last).map(move |k| (i, k))) {
+                    let factor = y[i * n + k];
+                    let behind = &s_rows[k * n + last..(k + 1) * n];
+                    sub_scaled::<S, T>(&mut y[i * n + last..(i + 1) * n], factor, behind);
                 }
+                j = last;
             }
-            j = last;
+            end = first;
         }
-        end = first;
+        for (p, &y) in y.iter().enumerate() {
+            result[(p / n, p % n)] = y;
+        }
     }
 }
 
-type Block<'a, T> = (MatRef<'a, T>, std::ops::Range<usize>);
-
-/// The at most four unknowns of a block of each matrix, by elimination with pivots.
+/// The at most four unknowns of a block of each matrix, by elimination with pivots; ±S and Y by rows of n.
 fn block<T: Scalar>(
-    sign: T,
-    (r, rows): Block<'_, T>,
-    (s, columns): Block<'_, T>,
-    mut y: MatMut<'_, T>,
+    (r, rows): (MatRef<'_, T>, Range<usize>),
+    (s, columns): (&[T], Range<usize>),
+    n: usize,
+    y: &mut [T],
 ) {
     let (first, left) = (rows.start, columns.start);
     let (p, q) = (rows.len(), columns.len());
     if p == 1 && q == 1 {
-        let pivot = r[(first, first)] + sign * s[(left, left)];
+        let (pivot, y) = (r[(first, first)] + s[left * (n + 1)], &mut y[first * n + left]);
         // A quotient of zeros is zero.
-        if pivot != T::ZERO || y[(first, left)] != T::ZERO {
-            y[(first, left)] = y[(first, left)].divide(pivot);
+        if pivot != T::ZERO || *y != T::ZERO {
+            *y = y.divide(pivot);
         }
         return;
     }
@@ -107,12 +121,12 @@ fn block<T: Scalar>(
     let (mut a, mut b) = ([[T::ZERO; 4]; 4], [T::ZERO; 4]);
     for (i, j) in (0..p).flat_map(|i| (0..q).map(move |j| (i, j))) {
         let equation = i * q + j;
-        b[equation] = y[(first + i, left + j)];
+        b[equation] = y[(first + i) * n + left + j];
         for k in 0..p {
             a[k * q + j][equation] += r[(first + i, first + k)];
         }
         for k in 0..q {
-            a[i * q + k][equation] += sign * s[(left + k, left + j)];
+            a[i * q + k][equation] += s[(left + k) * n + left + j];
         }
     }
     // By columns.
@@ -138,6 +152,6 @@ fn block<T: Scalar>(
         }
     }
     for (i, j) in (0..p).flat_map(|i| (0..q).map(move |j| (i, j))) {
-        y[(first + i, left + j)] = b[i * q + j];
+        y[(first + i) * n + left + j] = b[i * q + j];
     }
 }

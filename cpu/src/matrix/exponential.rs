@@ -21,14 +21,15 @@ pub(crate) struct Approximant {
 /// The approximants of f64, of rising degree: 9 would take as many products as 13, whose formula has it.
 static DOUBLE: [Approximant; 4] = [
     Approximant::new(3, 1.495_585_217_958_292e-2),
-    Approximant::new(5, 2.539_398_330_063_230e-1),
+    Approximant::new(5, 2.539_398_330_063_23e-1),
     Approximant::new(7, 9.504_178_996_162_932e-1),
     Approximant::new(13, 5.371_920_351_148_152),
 ];
+const SINGLE_THETA: f64 = 3.925_724_783_138_66;
 static SINGLE: [Approximant; 3] = [
     Approximant::new(3, 4.258_730_016_922_831e-1),
     Approximant::new(5, 1.880_152_677_804_762),
-    Approximant::new(7, 3.925_724_783_138_660),
+    Approximant::new(7, SINGLE_THETA),
 ];
 
 impl Approximant {
@@ -115,8 +116,7 @@ impl Undo {
         if size_of::<R>() == size_of::<f64>() {
             Self { degree: 13.0, roundoff: -63.447_004_251_762_99, theta: 4.25, norm }
         } else {
-            let theta = 3.925_724_783_138_660;
-            Self { degree: 7.0, roundoff: -27.994_974_307_382_165, theta, norm }
+            Self { degree: 7.0, roundoff: -27.994_974_307_382_165, theta: SINGLE_THETA, norm }
         }
     }
 

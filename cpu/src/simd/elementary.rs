@@ -58,10 +58,11 @@ pub(crate) fn rotation<T: lapax_core::Scalar>(f: T, g: T) -> (T::Real, T, T) {
 pub(crate) fn square_root<T: lapax_core::Scalar>(x: T) -> T {
     let (re, im) = (x.re(), x.im());
     if im == T::Real::ZERO {
-        let (size, zero) = (re.abs().sqrt(), T::Real::ZERO);
-        return match T::IS_COMPLEX && re < zero {
-            true => T::from_parts(zero, size),
-            false => T::from_parts(re.sqrt(), zero),
+        let zero = T::Real::ZERO;
+        return if T::IS_COMPLEX && re < zero {
+            T::from_parts(zero, (-re).sqrt())
+        } else {
+            T::from_parts(re.sqrt(), zero)
         };
     }
     if x.abs1() < T::Real::SAFE_MIN {

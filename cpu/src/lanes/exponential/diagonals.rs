@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 
 use lapax_core::Scalar as _;
+use lapax_cpu_macros::apart;
 use pulp::Simd;
 
 use super::flagged;
@@ -84,7 +85,7 @@ impl<S: Simd, R: LaneReal> Structure<S, R> {
 }
 
 /// Of the matrices of some lanes.
-#[inline(never)]
+#[apart]
 fn exact<S: Simd, X: Lane<S>>(
     simd: S,
     n: usize,
