@@ -65,9 +65,14 @@ template <class T, int N, int W> struct Registers {
 
   // The factor in the place of A; n is 0 where there is none.
   INLINE void factor(int n, T* s) const {
-    Group l;
     const auto given = [&](int i, int j) { return s[i * slots.ld + j]; };
-    l.fill(n, n, [&](int i, int j) { return j <= i ? call.lower(i, j, given) : make<T>(0); });
+    // Where A is not what lies in the lower triangle it is put there, of which nobody else reads.
+    if (call.mean || call.upper)
+      for (int e = Group::lane(); e < n * n; e += W)
+        if (e % n <= e / n) s[e / n * slots.ld + e % n] = call.lower(e / n, e % n, given);
+    __syncwarp();
+    Group l;
+    l.fill(n, n, given);
     const bool failed = l.factor_cholesky(call.n);
     __syncwarp();
 #pragma unroll
