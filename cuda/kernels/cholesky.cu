@@ -182,14 +182,16 @@ template <class T> struct Block {
     const int n = call.n;
     const T* right = call.b + b * n * call.nrhs + c;
     T* x = call.x + b * n * call.nrhs + c;
-    for (int e = threadIdx.x; e < n * k; e += blockDim.x) y[e % k * n + e / k] = right[e / k * call.nrhs + e % k];
+    for (int e = threadIdx.x; e < n * k; e += blockDim.x)
+      y[e % k * n + e / k] = right[e / k * call.nrhs + e % k];
     __syncthreads();
     for (int q = threadIdx.x / LANES; q < k; q += blockDim.x / LANES) {
       solve_lower(y + q * n, n, false, [&](int i, int j) { return s[i + j * ld]; });
       solve_upper(y + q * n, n, false, [&](int i, int j) { return conj(s[j + i * ld]); });
     }
     __syncthreads();
-    for (int e = threadIdx.x; e < n * k; e += blockDim.x) x[e / k * call.nrhs + e % k] = y[e % k * n + e / k];
+    for (int e = threadIdx.x; e < n * k; e += blockDim.x)
+      x[e / k * call.nrhs + e % k] = y[e % k * n + e / k];
     __syncthreads();
   }
 };
