@@ -71,6 +71,8 @@ template <class T, int N, int W> struct Registers {
       Group lu;
       int places[OWN];
       lu.fill(writes ? m : 0, n, [&](int i, int j) { return s[i * slots.ld + j]; });
+      // Rows go back to places that other lanes have read.
+      __syncwarp();
       lu.factor_lu(m, n, places, order, swaps);
       lu.store(s, slots.ld, writes ? m : 0, n, places);
       __syncwarp();
