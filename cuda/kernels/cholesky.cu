@@ -65,9 +65,14 @@ template <class T, int N, int W> struct Registers {
 
   // The factor in the place of A; n is 0 where there is none.
   INLINE void factor(int n, T* s) const {
-    Group l;
     const auto given = [&](int i, int j) { return s[i * slots.ld + j]; };
-    l.fill(n, n, [&](int i, int j) { return j <= i ? call.lower(i, j, given) : make<T>(0); });
+    // Where A is not what lies in the lower triangle it is put there, of which nobody else reads.
+    if (call.mean || call.upper)
+      for (int e = Group::lane(); e < n * n; e += W)
+        if (e % n <= e / n) s[e / n * slots.ld + e % n] = call.lower(e / n, e % n, given);
+    __syncwarp();
+    Group l;
+    l.fill(n, n, given);
     const bool failed = l.factor_cholesky(call.n);
     __syncwarp();
 #pragma unroll
@@ -177,14 +182,16 @@ template <class T> struct Block {
     const int n = call.n;
     const T* right = call.b + b * n * call.nrhs + c;
     T* x = call.x + b * n * call.nrhs + c;
-    for (int e = threadIdx.x; e < n * k; e += blockDim.x) y[e % k * n + e / k] = right[e / k * call.nrhs + e % k];
+    for (int e = threadIdx.x; e < n * k; e += blockDim.x)
+      y[e % k * n + e / k] = right[e / k * call.nrhs + e % k];
     __syncthreads();
     for (int q = threadIdx.x / LANES; q < k; q += blockDim.x / LANES) {
       solve_lower(y + q * n, n, false, [&](int i, int j) { return s[i + j * ld]; });
       solve_upper(y + q * n, n, false, [&](int i, int j) { return conj(s[j + i * ld]); });
     }
     __syncthreads();
-    for (int e = threadIdx.x; e < n * k; e += blockDim.x) x[e / k * call.nrhs + e % k] = y[e % k * n + e / k];
+    for (int e = threadIdx.x; e < n * k; e += blockDim.x)
+      x[e / k * call.nrhs + e % k] = y[e % k * n + e / k];
     __syncthreads();
   }
 };

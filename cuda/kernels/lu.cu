@@ -8,8 +8,9 @@
 //   SUBSTITUTE:  op(A) X = B, from a = L and U, and the permutation; op: A, A^T, A^H
 //
 // lu_N: matrices of at most N x N, in registers (rows.cuh); 128 threads; shared memory: Slots' elements for
-// each warp. Right-hand sides are dealt to `pieces` groups, each of which factors for itself. lu_block: a block for each, in shared memory (panels.cuh): (m | 1) n elements, `columns` n more
-// for right-hand sides, then m integers. a and x may be the same memory where the task is FACTOR.
+// each warp. lu_block: a block for each, in shared memory (panels.cuh): (m | 1) n elements, `columns` n more
+// for right-hand sides, then m integers. Right-hand sides are dealt to `pieces` groups or blocks, each of
+// which factors for itself. a and x may be the same memory where the task is FACTOR.
 #include "panels.cuh"
 #include "rows.cuh"
 
@@ -27,8 +28,8 @@ template <class T> struct LuCall {
   int m, n, task, op, columns, pieces;
 };
 
-// The part of a determinant that is one entry of U: its phase, and the logarithm of its size, which is
-// taken by powers of two to where it neither overflows nor vanishes.
+// The part of a determinant that is one entry of U: its phase, and the logarithm of its size, of which
+// neither part overflows or vanishes.
 template <class T> INLINE void determinant_part(T u, T& phase, RealOf<T>& logarithm) {
   using R = RealOf<T>;
   const R largest = fmax(fabs(real(u)), fabs(imag(u)));
@@ -70,6 +71,8 @@ template <class T, int N, int W> struct Registers {
       Group lu;
       int places[OWN];
       lu.fill(writes ? m : 0, n, [&](int i, int j) { return s[i * slots.ld + j]; });
+      // Rows go back to places that other lanes have read.
+      __syncwarp();
       lu.factor_lu(m, n, places, order, swaps);
       lu.store(s, slots.ld, writes ? m : 0, n, places);
       __syncwarp();

@@ -78,7 +78,7 @@ template <class T, bool BLOCK> INLINE void qr(const QrCall<T>& call, long long b
       qr<T, false>(call, b, s);                                                                  \
   }                                                                                              \
   KERNEL(qr_warp_##suffix);                                                                      \
-  extern "C" __global__ void __launch_bounds__(512)                                              \
+  extern "C" __global__ void __launch_bounds__(512, 1)                                           \
       qr_block_##suffix(const __grid_constant__ QrCall<T> call) {                                \
     SHARED_MEMORY(raw);                                                                          \
     for (long long b = blockIdx.x; b < call.batch; b += gridDim.x)                               \

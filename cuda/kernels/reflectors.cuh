@@ -1,5 +1,5 @@
-// Householder reflectors of a column-major matrix in shared memory: H = I - tau v v^H, v zero above row k, one
-// in it. Columns are ld apart.
+// Householder reflectors of a column-major matrix in shared memory: H = I - tau v v^H, v zero above row k,
+// one in it. Columns are ld apart.
 #pragma once
 #include "scalar.cuh"
 

@@ -146,7 +146,7 @@ template <class T, int N, int W> struct Rows {
     }
   }
 
-  // A = L L^H, of the lower triangle, which L replaces; what is above it is anything then. Returns whether A
+  // A = L L^H, of the lower triangle, which L replaces; what is above it is anything. Returns whether A
   // is not positive definite, NaN included.
   INLINE bool factor_cholesky(int n) {
     bool failed = false;
@@ -156,12 +156,11 @@ template <class T, int N, int W> struct Rows {
         const R d = real(at(k, k));
         // True for NaN, too. No lane leaves: all meet in every step.
         if (!(d > R(0))) failed = true;
-        const R root = sqrt(d);
+        const R root = sqrt(d), inverse = R(1) / root;
         T column[OWN];
 #pragma unroll
         for (int slot = 0; slot < OWN; slot++) {
-          const T own = a[slot][k];
-          column[slot] = row(slot) == k ? make<T>(root) : make<T>(real(own) / root, imag(own) / root);
+          column[slot] = row(slot) == k ? make<T>(root) : scale(a[slot][k], inverse);
           a[slot][k] = column[slot];
         }
 #pragma unroll
@@ -265,7 +264,7 @@ template <class B> INLINE void by_blocks(B block, long long pieces, int of_a_mat
 }  // namespace
 
 #define IN_REGISTERS(family, Call, suffix, T, N, W)                                              \
-  extern "C" __global__ void __launch_bounds__(128)                                              \
+  extern "C" __global__ void __launch_bounds__(128, 3)                                           \
       family##_##N##_##suffix(const __grid_constant__ Call<T> call) {                            \
     SHARED_MEMORY(raw);                                                                          \
     const Registers<T, N, W> registers(call, reinterpret_cast<T*>(raw));                         \
@@ -273,7 +272,7 @@ template <class B> INLINE void by_blocks(B block, long long pieces, int of_a_mat
   }                                                                                              \
   KERNEL(family##_##N##_##suffix);
 #define IN_A_BLOCK(family, Call, suffix, T)                                                      \
-  extern "C" __global__ void __launch_bounds__(512)                                              \
+  extern "C" __global__ void __launch_bounds__(512, 1)                                           \
       family##_block_##suffix(const __grid_constant__ Call<T> call) {                            \
     SHARED_MEMORY(raw);                                                                          \
     by_blocks(Block<T>(call, reinterpret_cast<T*>(raw)), call.batch * call.pieces, call.pieces); \

@@ -101,7 +101,7 @@ fn in_registers<T: Scalar>(
     const WARPS: usize = 4;
     // As `Slots` of rows.cuh has it.
     let (groups, apart) = if largest == ORDERS[0] { (LANES, n) } else { (LANES / largest, n | 1) };
-    let elements = WARPS * groups * (m * apart | 1);
+    let elements = WARPS * groups * ((m * apart) | 1);
     let limits = gpu.limits()?;
     let pieces = pieces(batch.div_ceil(WARPS * groups), right, limits);
     let launch = Launch {

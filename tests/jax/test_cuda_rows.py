@@ -95,8 +95,8 @@ def test_so_is_a_mapped_one(name):
 def test_larger_ones_are_composed_as_before(name, dtype):
     function, count, _ = WHOLE[name]
     a = square(LARGEST[dtype] + 1, dtype)
-    calls, _ = operations(function, *[a] * count)
-    assert calls
+    calls, others = operations(function, *[a] * count)
+    assert calls or "triangular_solve" in others
     assert not any(call.startswith("lapax.lapax_") for call in calls)
 
 
