@@ -4,8 +4,8 @@ pub use crate::parallel::routes::{Routine, Way};
 pub use crate::simd::kind::Kind;
 
 use crate::{
-    banded, block_tridiagonal, cholesky, definite, determinant, eig, eigh, functions, hessenberg, lu, qr,
-    schur, solve, svd, triangular, tridiagonal,
+    banded, block_tridiagonal, cholesky, definite, determinant, eig, eigh, functions, hessenberg,
+    lu, qr, schur, solve, svd, triangular, tridiagonal,
 };
 
 /// The choices of each family.

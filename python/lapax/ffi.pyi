@@ -52,6 +52,11 @@ class SyevdMode(IntEnum):
     None_ = 78
     Wanted = 86
 
+class Trans(IntEnum):
+    ConjTranspose = 67
+    None_ = 78
+    Transpose = 84
+
 class TransX(IntEnum):
     ConjTranspose = 67
     None_ = 78
@@ -114,6 +119,11 @@ class BlockTridiagonalInverseResult(NamedTuple):
     diagonal: Array
     off_diagonal: Array
 
+class BlockTridiagonalLuResult(NamedTuple):
+    lu: Array
+    pivots: Array
+    upper_factor: Array
+
 class GeevResult(NamedTuple):
     wr: Array
     wi: Array
@@ -149,6 +159,22 @@ class GeesComplexResult(NamedTuple):
 class SchurResult(NamedTuple):
     t: Array
     z: Array
+
+class GeneralisedSchurResult(NamedTuple):
+    s: Array
+    t: Array
+    q: Array
+    z: Array
+    alpha: Array
+    beta: Array
+
+class ReorderGeneralisedSchurResult(NamedTuple):
+    s_out: Array
+    t_out: Array
+    q_out: Array
+    z_out: Array
+    alpha: Array
+    beta: Array
 
 class GehrdResult(NamedTuple):
     h: Array
@@ -309,6 +335,20 @@ def block_tridiagonal_inverse(
     l_diagonal: ArrayLike,
     l_off_diagonal: ArrayLike,
 ) -> BlockTridiagonalInverseResult: ...
+def block_tridiagonal_lu(
+    lower: ArrayLike,
+    diagonal: ArrayLike,
+    upper: ArrayLike,
+) -> BlockTridiagonalLuResult: ...
+def block_tridiagonal_lu_solve(
+    lower: ArrayLike,
+    lu: ArrayLike,
+    pivots: ArrayLike,
+    upper_factor: ArrayLike,
+    b: ArrayLike,
+    *,
+    trans: Trans | str | int,
+) -> Array: ...
 def geev(
     a: ArrayLike,
     *,
@@ -331,6 +371,15 @@ def gees_complex(
     sort: Sort | str | int,
 ) -> GeesComplexResult: ...
 def schur(a: ArrayLike) -> SchurResult: ...
+def generalised_schur(a: ArrayLike, b: ArrayLike) -> GeneralisedSchurResult: ...
+def reorder_generalised_schur(
+    s: ArrayLike,
+    t: ArrayLike,
+    q: ArrayLike,
+    z: ArrayLike,
+    chosen: ArrayLike,
+) -> ReorderGeneralisedSchurResult: ...
+def generalised_eigenvectors(s: ArrayLike, t: ArrayLike, *, left: bool) -> Array: ...
 def gehrd(a: ArrayLike, *, high: int, low: int) -> GehrdResult: ...
 def hess(a: ArrayLike) -> HessResult: ...
 def geqrf(a: ArrayLike) -> GeqrfResult: ...
@@ -377,6 +426,8 @@ def svd(a: ArrayLike, *, full_matrices: bool) -> SvdResult: ...
 def svd_subset(a: ArrayLike, *, k: int | None = None, start: int) -> SvdSubsetResult: ...
 def svdvals(a: ArrayLike) -> Array: ...
 def expm(a: ArrayLike) -> Array: ...
+def triangular_sylvester(r: ArrayLike, s: ArrayLike, f: ArrayLike, *, minus: bool) -> Array: ...
+def triangular_sqrtm(a: ArrayLike) -> Array: ...
 def csr_sparse_dense(
     data: ArrayLike,
     indptr: ArrayLike,
