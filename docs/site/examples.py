@@ -283,6 +283,10 @@ EXAMPLES: dict[str, tuple[str, str]] = {
         "y = lapax.ffi.triangular_sylvester(r, t, f, minus=False)\n"
         "print(y, jnp.abs(r @ y + y @ t - f).max())",
     ),
+    "triangular_sqrtm": (
+        "a",
+        "r = jnp.triu(a)\nx = lapax.ffi.triangular_sqrtm(r)\nprint(x, jnp.abs(x @ x - r).max())",
+    ),
 }
 
 
