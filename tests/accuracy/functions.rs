@@ -155,12 +155,12 @@ fn not_finite_stays<T: Sample>() {
 fn same_bits_everywhere<T: Sample>() {
     for (n, batch) in [(1, 40), (2, 40), (3, 40), (8, 40), (16, 20), (20, 9)] {
         let one = |k: usize| -> Vec<T> {
-            let norm = NORMS[k % NORMS.len()] * if k % 11 == 0 { 1e9 } else { 1.0 };
+            let norm = NORMS[k % NORMS.len()] * if k.is_multiple_of(11) { 1e9 } else { 1.0 };
             let a = of_norm::<T>(Kind::Random, n, norm);
             let zero = |p: usize| match k % 5 {
                 1 => p / n > p % n,
                 2 => p / n < p % n,
-                3 => k % 2 == 0 && p / n != p % n,
+                3 => k.is_multiple_of(2) && p / n != p % n,
                 _ => false,
             };
             (0..n * n).map(|p| if zero(p) { T::ZERO } else { a[p] }).collect()
