@@ -109,8 +109,8 @@ super::ops! { block_tridiagonal;
 
     /// Solution of op(A)·X = B by the LU factors of a block-tridiagonal A.
     ///
-    /// `lower` has the blocks of A below its diagonal, the others are the results of `block_tridiagonal_lu`. A pivot that
-    /// names no row below its own swaps none.
+    /// `lower` has the blocks of A below its diagonal, the others are the results of `block_tridiagonal_lu`. X is
+    /// NaN where a pivot names neither its own row nor a later one of its block.
     block_tridiagonal_lu_solve: BlockTridiagonalLuSolve<T> over [f32, f64, c32, c64], Row {
         dims { nblocks, n, nrhs, nlinks = max(nblocks - 1, 0) }
         args {

@@ -228,6 +228,11 @@ impl Variant {
                 });
                 sane(shape, arg.dims.len(), Form::Diagonals(main.unwrap_or(last)))
             }
+            ("functions", "r") => sane(shape, arg.dims.len(), Form::Triangular),
+            ("functions", "a") if self.op.name == "triangular_sqrtm" => {
+                sane(shape, arg.dims.len(), Form::Triangular)
+            }
+            ("functions", "s") => sane(shape, arg.dims.len(), Form::Smaller),
             ("generalised_schur", "s" | "t") => sane(shape, arg.dims.len(), Form::Triangular),
             (
                 "block_tridiagonal",
@@ -324,6 +329,8 @@ pub(crate) enum Form {
     Beside,
     /// An upper triangular matrix.
     Triangular,
+    /// One whose eigenvalues are smaller than those of all other matrices.
+    Smaller,
 }
 
 /// An argument on which every operation succeeds. Matrices are Hermitian, diagonally dominant and
@@ -344,10 +351,11 @@ pub(crate) fn sane(shape: &Shape, own: usize, form: Form) -> Operand {
             (_, &[.., _, columns]) if columns > 0 => {
                 let rows = sizes[sizes.len() - 2];
                 let (i, j) = (short(index / columns % rows), short(index % columns));
-                if matches!(form, Form::Triangular) && i > j {
+                if matches!(form, Form::Triangular | Form::Smaller) && i > j {
                     (0, 0)
                 } else if i == j {
-                    (2048 + 16 * i + batch, 0)
+                    let first = if matches!(form, Form::Smaller) { 512 } else { 2048 };
+                    (first + 16 * i + batch, 0)
                 } else {
                     (48 / (1 + i + j), i - j)
                 }

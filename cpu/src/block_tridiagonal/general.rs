@@ -19,6 +19,7 @@ use crate::matrix::blocks::{Blocks, spoil};
 use crate::parallel::cost::nanoseconds;
 use crate::parallel::groups::for_each_group;
 use crate::simd::loops::{Divisor, sub_scaled};
+use crate::simd::scalar::nan;
 use crate::{Diag, Error, Scalar, Threads, Trans, Uplo};
 
 /// The blocks of A: (count − 1) × n × n, count × n × n and (count − 1) × n × n.
@@ -222,6 +223,11 @@ fn subtract<S: Simd, T: Scalar>(
     subtract_product(simd, Coefficients::op(a, n, trans), b, x, nrhs);
 }
 
+/// The row of a block of order n that `row` changes places with, itself or a later one, if the pivot names one.
+fn partner(pivot: i32, row: usize, n: usize) -> Option<usize> {
+    usize::try_from(pivot).ok().filter(|other| (row..n).contains(other))
+}
+
 /// X ← op(S)⁻¹·X by the factors of S, where X has nrhs columns.
 #[apart]
 fn divide<S: Simd, T: Scalar>(
@@ -233,9 +239,7 @@ fn divide<S: Simd, T: Scalar>(
 ) {
     let n = pivots.len();
     let swap = |row: usize, x: &mut [T]| {
-        let partner =
-            usize::try_from(pivots[row]).ok().filter(|other| (row + 1..n).contains(other));
-        if let Some(other) = partner {
+        if let Some(other) = partner(pivots[row], row, n).filter(|&other| other > row) {
             let (above, below) = x.split_at_mut(other * nrhs);
             above[row * nrhs..(row + 1) * nrhs].swap_with_slice(&mut below[..nrhs]);
         }
@@ -283,6 +287,10 @@ impl<T: Scalar> Solve<'_, T> {
         // What is below the diagonal of the factor that goes first, and above that of the other.
         let plain = trans == Trans::None;
         let Factors { lower, lu, pivots, upper } = factors;
+        if pivots.iter().enumerate().any(|(at, &pivot)| partner(pivot, at % n, n).is_none()) {
+            x.fill(nan());
+            return;
+        }
         let (first, second) = if plain { (lower, upper) } else { (upper, lower) };
         let pivots = |i: usize| &pivots[i * n..(i + 1) * n];
         for i in 0..count {

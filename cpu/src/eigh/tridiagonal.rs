@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use lapax_core::{Items, ItemsMut, for_each, for_each_large, for_each_part};
+use lapax_core::{Items, ItemsMut, for_each, for_each_large, for_each_part, index_fits_i32};
 use lapax_cpu_macros::per_scalar;
 
 use super::ql::STEPS;
@@ -73,6 +73,7 @@ fn decompose<T: Scalar<Real = T>>(
     (v, w): (&mut [T], &mut [T]),
     threads: &dyn Threads,
 ) -> Result<(), Error> {
+    index_fits_i32("n", n)?;
     let vectors = job == Vectors::Wanted;
     let operands = (
         Items::new("d", batch, &[n], d)?,
