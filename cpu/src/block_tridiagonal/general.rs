@@ -74,6 +74,9 @@ pub fn block_tridiagonal_lu<T: Scalar>(
         ItemsMut::new("pivots", batch, &on[..2], pivots)?,
         ItemsMut::new("upper_factor", batch, &off, upper)?,
     );
+    if on.contains(&0) {
+        return Ok(());
+    }
     let blocks = blocks.with_elements();
     let time = nanoseconds::<T>(general_products(blocks));
     match general(batch, blocks) {
@@ -124,6 +127,9 @@ pub fn block_tridiagonal_lu_solve<T: Scalar>(
         Items::new("upper_factor", batch, &off, factors.upper)?,
     );
     let sides = (Items::new("b", batch, &side, b)?, ItemsMut::new("x", batch, &side, x)?);
+    if side.contains(&0) {
+        return Ok(());
+    }
     let blocks = blocks.with_elements();
     let time = nanoseconds::<T>(solve_products(blocks, nrhs).saturating_mul(2));
     each(batch, (factors, sides), time, threads, |arch, (factors, (b, x))| {

@@ -39,6 +39,9 @@ pub fn expm<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let operands = matrices(batch, n, a, x)?;
+    if batch == 0 || n == 0 {
+        return Ok(());
+    }
     let outcome = Outcome::default();
     let time = nanoseconds::<T>(products(n));
     match route(Kind::of::<T>(), batch, n) {
@@ -87,6 +90,9 @@ pub fn triangular_sylvester<T: Scalar>(
     y: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
+    if batch == 0 || m == 0 || n == 0 {
+        return equations(batch, (m, n), (r, s, f), y).map(|_| ());
+    }
     let time = nanoseconds::<T>(sylvester_products(m, n));
     let one = |(r, s, f, y): (&[T], &[T], &[T], &mut [T])| {
         y.copy_from_slice(f);
@@ -148,6 +154,9 @@ pub fn triangular_sqrtm<T: Scalar>(
     x: &mut [T],
     threads: &dyn Threads,
 ) -> Result<(), Error> {
+    if batch == 0 || n == 0 {
+        return matrices(batch, n, a, x).map(|_| ());
+    }
     let time = nanoseconds::<T>(sylvester_products(n, n) / 3);
     let one = |(a, x): (&[T], &mut [T])| {
         x.copy_from_slice(a);

@@ -52,6 +52,9 @@ pub fn generalised_schur<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let (operands, arch) = (pair.operands(batch, n)?, Arch::new());
+    if batch == 0 || n == 0 {
+        return Ok(());
+    }
     for_each(
         batch,
         operands,
@@ -82,6 +85,9 @@ pub fn reorder_generalised_schur<T: Scalar>(
     threads: &dyn Threads,
 ) -> Result<(), Error> {
     let operands = (Items::new("chosen", batch, &[n], chosen)?, pair.operands(batch, n)?);
+    if batch == 0 || n == 0 {
+        return Ok(());
+    }
     let (cost, arch) = (cost::<T>(n, EXCHANGES), Arch::new());
     for_each(
         batch,
@@ -117,6 +123,9 @@ pub fn generalised_eigenvectors<T: Scalar>(
         Items::new("t", batch, &[n, n], t)?,
         ItemsMut::new("x", batch, &[n, n], x)?,
     );
+    if batch == 0 || n == 0 {
+        return Ok(());
+    }
     type Complex<T> = <<T as Scalar>::Double as lapax_core::Scalar>::Complex;
     let zeros = |count| vec![<Complex<T> as lapax_core::Scalar>::ZERO; count];
     let (cost, arch) = (cost::<T>(n, SUBSTITUTIONS), Arch::new());

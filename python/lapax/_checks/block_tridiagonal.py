@@ -185,7 +185,8 @@ def _general_inputs(
 def _joined(lower: Array, diagonal: Array, upper: Array) -> Array:
     """The dense matrix of these blocks."""
     *batch, count, n, _ = diagonal.shape
-    a = np.zeros((*batch, count, n, count, n), wide(diagonal).dtype)
+    dtype = np.result_type(*map(wide, (lower, diagonal, upper)))
+    a = np.zeros((*batch, count, n, count, n), dtype)
     for i in range(count):
         a[..., i, :, i, :] = diagonal[..., i, :, :]
         if i + 1 < count:
