@@ -209,7 +209,7 @@ def test_a_trial_sees_wrong_answers_and_errors(unknown):
         return wrong(name, rule, ctx, a, **params) if name != "cholesky" else [a]
 
     unknown.setattr(_rules, "row_major", other_op)
-    unknown.setattr(_rules, "fused", lambda op, ctx, operands, params: operands)
+    unknown.setattr(_rules, "fused", lambda op, platform, ctx, operands, params: operands)
     found = _trial.run()
     assert set(found["families"]) >= {"cholesky", "lu", "qr"}
     assert found["families"]["cholesky"].startswith("differs from JAX's by ")
