@@ -65,7 +65,9 @@ def test_jaxprs_are_jax_s(name, way):
     o = operands(F32, n=4, batch=(3,))
     stock = traced(WAYS[way](ALL[name]), o)
     with lapax.installed():
-        assert traced(WAYS[way](ALL[name]), o) == stock
+        ours = traced(WAYS[way](ALL[name]), o)
+        # What this JAX refuses install() may serve: test_refused.
+        assert ours == stock or stock is NotImplementedError
         assert "lapax" not in str(stock)
 
 

@@ -73,7 +73,9 @@ def eigh_tridiagonal_by_value():
     expected = scipy.linalg.eigh_tridiagonal(*tridiagonal(), **select)
     assert expected.size
     assert_same(jsl.eigh_tridiagonal(*tridiagonal(), **select), expected)
-    room = jax.jit(lambda d, e: jsl.eigh_tridiagonal(d, e, max_ev=N, **select))(*tridiagonal())
+    of_size = jax.jit(lambda d, e: jsl.eigh_tridiagonal(d, e, size=N, **select))
+    room, count = of_size(*tridiagonal())
+    assert count == expected.size
     assert_same(room[: expected.size], expected)
     assert np.isnan(room[expected.size :]).all()
 
