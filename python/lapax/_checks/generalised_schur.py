@@ -60,8 +60,14 @@ def _values(s: Array, t: Array, alpha: Array, beta: Array) -> Array:
     size = np.maximum(np.abs(w) * norm(wide(t))[..., None], b * norm(wide(s))[..., None])
     pencil = b[..., None, None] * wide(s)[..., None, :, :]
     pencil = (pencil - w[..., None, None] * wide(t)[..., None, :, :]) / size[..., None, None]
-    smallest = np.linalg.svd(pencil, compute_uv=False)[..., -1]
-    return np.asarray(np.max(smallest, axis=-1) / (n * roundoff(s)))
+    return np.asarray(np.max(_smallest(pencil), axis=-1) / (n * roundoff(s)))
+
+
+def _smallest(a: Array) -> Array:
+    """The smallest singular value of each matrix; NaN where it is not finite, which svd refuses."""
+    finite = np.isfinite(a).all((-2, -1))
+    values = np.linalg.svd(np.where(finite[..., None, None], a, 0), compute_uv=False)[..., -1]
+    return np.where(finite, values, np.nan)
 
 
 def _form_inputs(
@@ -117,7 +123,7 @@ def _vector_ratios(args: tuple[Array, ...], attrs: Attrs, rets: list[Array]) -> 
     # The α and β for which the residual is least: the direction of (xᴴ·T, xᴴ·S) in the image.
     of_s, of_t = wide(s) @ x, wide(t) @ x
     both = np.stack([of_s, of_t], -1).swapaxes(-3, -2)
-    smallest = np.linalg.svd(both, compute_uv=False)[..., -1] if n > 1 else np.zeros(x.shape[:-1])
+    smallest = _smallest(both) if n > 1 else np.zeros(x.shape[:-1])
     length = np.linalg.norm(x, axis=-2) * (norm(wide(s)) + norm(wide(t)))[..., None]
     largest = np.max(np.abs(x.real) + np.abs(x.imag), axis=-2)
     one = np.all(np.abs(largest - 1) < 8 * roundoff(args[0]), axis=-1)
