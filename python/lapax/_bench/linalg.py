@@ -7,7 +7,7 @@ SciPy's, called once for the batch. The bounds on answers are those of the other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -51,11 +51,8 @@ def _symmetric(rng: np.random.Generator, dtype: np.dtype[Any], size: Size) -> Ar
     return ((a + adjoint(a)).astype(dtype),)
 
 
-def _and_vector(inputs: Inputs) -> Inputs:
-    def both(rng: np.random.Generator, dtype: np.dtype[Any], size: Size) -> Arrays:
-        return *inputs(rng, dtype, size), normal(rng, dtype, (*size.batch, size.n, 1))
-
-    return both
+def _vector(rng: np.random.Generator, dtype: np.dtype[Any], size: Size) -> Arrays:
+    return (normal(rng, dtype, (*size.batch, size.n, 1)),)
 
 
 def _pair(first: Inputs, second: Inputs) -> Inputs:
@@ -175,12 +172,12 @@ def _toeplitz_today(c: jax.Array, b: jax.Array) -> jax.Array:
     return x
 
 
-def _over_batch(call: Call, owns: Sequence[int]) -> Call:
-    """A function of single operands, of so many dimensions each, for a batch of them."""
+def _over_batch(call: Call) -> Call:
+    """A function of single matrices for a batch of them."""
 
     def many(*args: jax.Array) -> Any:
         mapped = call
-        for _ in range(args[0].ndim - owns[0]):
+        for _ in range(args[0].ndim - 2):
             mapped = jax.vmap(mapped)
         return mapped(*args)
 
@@ -308,7 +305,7 @@ FUNCTIONS: tuple[Function, ...] = (
         lambda a, b: linalg.solve(a, b, assume_a="sym"),
         jnp.linalg.solve,
         lambda a, b: scipy.linalg.solve(a, b, assume_a="sym"),
-        _and_vector(_symmetric),
+        _pair(_symmetric, _vector),
         _solves(_identity),
         _cube(1 / 3),
         DENSE,
@@ -318,7 +315,7 @@ FUNCTIONS: tuple[Function, ...] = (
         lambda a, b: linalg.solve(a, b, assume_a="pos"),
         lambda a, b: jsl.cho_solve(jsl.cho_factor(a), b),
         lambda a, b: scipy.linalg.solve(a, b, assume_a="pos"),
-        _and_vector(_definite),
+        _pair(_definite, _vector),
         _solves(_identity),
         _cube(1 / 3),
         DENSE,
@@ -413,7 +410,7 @@ FUNCTIONS: tuple[Function, ...] = (
     _function(
         "sqrtm",
         linalg.sqrtm,
-        _over_batch(jsl.sqrtm, (2,)),
+        _over_batch(jsl.sqrtm),
         scipy.linalg.sqrtm,
         _definite,
         _root,
@@ -433,7 +430,7 @@ FUNCTIONS: tuple[Function, ...] = (
     _function(
         "solve_sylvester",
         linalg.solve_sylvester,
-        _over_batch(jsl.solve_sylvester, (2, 2, 2)),
+        _over_batch(jsl.solve_sylvester),
         scipy.linalg.solve_sylvester,
         _pair(_definite, _pair(_definite, _dense)),
         _sylvester,
