@@ -40,7 +40,7 @@ pub struct Factors<'a, T> {
     pub lower: &'a [T],
     /// The factors of each S.
     pub lu: &'a [T],
-    /// The rows of its block, from 0 on, that each row was swapped with; one that is not below it is none.
+    /// The rows of its block, from 0 on, that each row was swapped with: itself or one below it.
     pub pivots: &'a [i32],
     /// G.
     pub upper: &'a [T],
@@ -229,9 +229,11 @@ fn subtract<S: Simd, T: Scalar>(
     subtract_product(simd, Coefficients::op(a, n, trans), b, x, nrhs);
 }
 
-/// The row of a block of order n that `row` changes places with, itself or a later one, if the pivot names one.
-fn partner(pivot: i32, row: usize, n: usize) -> Option<usize> {
-    usize::try_from(pivot).ok().filter(|other| (row..n).contains(other))
+/// Whether each row of a block changes places with itself or one below it.
+fn names_rows(pivots: &[i32]) -> bool {
+    let n = pivots.len();
+    let partner = |pivot: i32| usize::try_from(pivot).ok();
+    pivots.iter().enumerate().all(|(row, &p)| partner(p).is_some_and(|p| (row..n).contains(&p)))
 }
 
 /// X ← op(S)⁻¹·X by the factors of S, where X has nrhs columns.
@@ -245,7 +247,8 @@ fn divide<S: Simd, T: Scalar>(
 ) {
     let n = pivots.len();
     let swap = |row: usize, x: &mut [T]| {
-        if let Some(other) = partner(pivots[row], row, n).filter(|&other| other > row) {
+        let other = usize::try_from(pivots[row]).unwrap_or(row);
+        if other > row {
             let (above, below) = x.split_at_mut(other * nrhs);
             above[row * nrhs..(row + 1) * nrhs].swap_with_slice(&mut below[..nrhs]);
         }
@@ -293,7 +296,7 @@ impl<T: Scalar> Solve<'_, T> {
         // What is below the diagonal of the factor that goes first, and above that of the other.
         let plain = trans == Trans::None;
         let Factors { lower, lu, pivots, upper } = factors;
-        if pivots.iter().enumerate().any(|(at, &pivot)| partner(pivot, at % n, n).is_none()) {
+        if !pivots.chunks_exact(n).all(names_rows) {
             x.fill(nan());
             return;
         }
