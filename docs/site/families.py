@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import operator
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from lapax import _render
 
 MODULE = importlib.import_module("lapax.linalg")
 INDEX = "linalg/index.md"
@@ -28,13 +31,8 @@ class Family(NamedTuple):
 @functools.cache
 def families() -> tuple[Family, ...]:
     """By their titles."""
-    grouped: dict[str, list[str]] = {}
-    for name in MODULE.__all__:
-        home = getattr(MODULE, name).__module__
-        if home.startswith("lapax."):
-            grouped.setdefault(home, []).append(name)
     found = []
-    for home, names in grouped.items():
+    for home, names in _render.families().items():
         words = home.rpartition(".")[2].strip("_").split("_")
         title = SPELT.get(words[0], words[0].capitalize())
         about = inspect.getdoc(importlib.import_module(home)) or ""
@@ -73,8 +71,8 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def _entry(name: str) -> str:
-    target = getattr(MODULE, name)
-    if target.__name__ != name:
+    target = operator.attrgetter(name)(MODULE)
+    if target.__name__ != name.rpartition(".")[2]:
         link = f"[`{target.__name__}`](#{identifier(target.__name__)})"
         return f"## {name} {{ #{identifier(name)} }}\n\nAnother name of {link}."
     return f"::: {identifier(name)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import importlib
 import inspect
+import operator
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,27 +73,35 @@ def markdown(targets: tuple[Target, ...]) -> str:
     return TARGETS + "".join(lines)
 
 
+def families() -> dict[str, list[str]]:
+    """Names in lapax.linalg by the modules that define them, such as `interpolative.svd`."""
+    module = importlib.import_module("lapax.linalg")
+    grouped: dict[str, list[str]] = {}
+    for name in module.__all__:
+        home = getattr(module, name).__module__
+        if home.startswith("lapax."):
+            grouped.setdefault(home, []).append(name)
+    inner = module.interpolative
+    grouped[inner.__name__] = [f"interpolative.{name}" for name in inner.__all__]
+    return grouped
+
+
 def linalg() -> str:
     """docs/linalg.md: each function of lapax.linalg with its arguments and its docstring."""
     module = importlib.import_module("lapax.linalg")
-    families: dict[str, list[str]] = {}
-    for name in module.__all__:
-        home = getattr(module, name).__module__
-        families.setdefault(home if home.startswith("lapax.") else "", []).append(name)
-    own = len(module.__all__) - len(families.get("", []))
+    grouped = families()
+    own = [name for names in grouped.values() for name in names]
     lines = ["<!-- python -m lapax linalg -->", "", "# lapax.linalg", ""]
-    lines += [inspect.getdoc(module) or "", "", f"{own} names of its own, by family."]
-    for home, names in sorted(families.items(), key=lambda family: (not family[0], family[0])):
-        if not home:
-            listed = ", ".join(f"`{name}`" for name in names)
-            lines += ["", "## JAX's own", "", f"{listed}: see jax.scipy.linalg."]
-            continue
+    lines += [inspect.getdoc(module) or "", "", f"{len(own)} names of its own, by family."]
+    for home, names in sorted(grouped.items()):
         text = (inspect.getdoc(importlib.import_module(home)) or "").partition("\n\n")[0]
         lines += ["", f"## {' '.join(text.split()).partition('. ')[0].rstrip('.')}"]
         for name in names:
-            what = getattr(module, name)
-            form = f"{name}({_parameters(what)})"
-            lines += ["", f"### {name}", "", "```text", form, "", inspect.getdoc(what) or "", "```"]
+            what = operator.attrgetter(name)(module)
+            lines += ["", f"### {name}", "", "```text", f"{name}({_parameters(what)})"]
+            lines += ["", inspect.getdoc(what) or "", "```"]
+    taken = ", ".join(f"`{name}`" for name in module.__all__ if name not in own)
+    lines += ["", "## JAX's own", "", f"{taken}: see jax.scipy.linalg."]
     return "\n".join(lines) + "\n"
 
 
