@@ -18,6 +18,7 @@ pub mod eigh;
 mod error;
 mod gpu;
 mod handle;
+pub mod hermitian;
 mod jacobi;
 mod library;
 pub mod lu;

@@ -46,11 +46,13 @@ def replace_rules(primitives: Iterable[Primitive]) -> list[Callable[[], None]]:
         rule = functools.partial(_renaming, stock)
         if own:
             rule = functools.partial(by_rows, name, stock)
+        if name == "eigh" and not _selection.leaves(name, PLATFORM):
+            rule = functools.partial(_eigh, primitive, stock)
         inline = entry is None or entry.inline
         undo.append(private.replace_lowering(primitive, PLATFORM, rule, inline))
         if entry is None:
             continue
-        if primitive.name == "eigh":
+        if name == "eigh":
             values = functools.partial(_eigh_values, primitive, entry.rule)
             undo.append(
                 private.replace_lowering(_unused.eigh_values_p, PLATFORM, values, inline=True)
@@ -130,16 +132,55 @@ def _renaming(stock: private.Rule, ctx: Any, *args: Any, **params: Any) -> Any:
     return private.rename_calls(lambda: stock(ctx, *args, **params), _names(ctx))
 
 
+def _eigh(
+    primitive: Primitive,
+    stock: private.Rule,
+    ctx: Any,
+    a: Any,
+    *,
+    subset_by_index: tuple[int, int] | None,
+    **params: Any,
+) -> Sequence[Any]:
+    """`eigh_p`, also for `subset_by_index`."""
+    op = "eigh" if subset_by_index is None else "eigh_subset"
+    instead = functools.partial(_by_syevd, primitive, stock, (-1, -1), None)
+    params["subset_by_index"] = subset_by_index
+    return _rules.by_rows(op, instead, ctx, (a,), params, PLATFORM)
+
+
 def _eigh_values(
     primitive: Primitive, stock: private.Rule, ctx: Any, a: Any, **params: Any
 ) -> Sequence[Any]:
-    """The eigenvalues of `eigh_p` alone: its call, without vectors where it goes to lapax."""
-    avals = private.result_avals(primitive, ctx.avals_in, **params)
-    both = ctx.replace(primitive=primitive, avals_out=avals)
-    results = private.rename_calls(
-        lambda: stock(both, a, **params), _names(ctx), {"mode": ord("N")}
-    )
-    return list(results)[1:]
+    """The eigenvalues of `eigh_p` alone."""
+    without_vectors = {"mode": ord("N")}
+    instead = functools.partial(_by_syevd, primitive, stock, (-1,), without_vectors)
+    return _rules.by_rows("eigvalsh", instead, ctx, (a,), params, PLATFORM)
+
+
+def _by_syevd(
+    primitive: Primitive,
+    stock: private.Rule,
+    axes: tuple[int, ...],
+    attributes: Mapping[str, int] | None,
+    ctx: Any,
+    a: Any,
+    *,
+    subset_by_index: tuple[int, int] | None,
+    **params: Any,
+) -> Sequence[Any]:
+    """The last results of JAX's rule, one for each of `axes`, or of each the range along its axis."""
+    whole = {**params, "subset_by_index": None}
+    avals = private.result_avals(primitive, ctx.avals_in, **whole)
+    first = len(avals) - len(axes)
+
+    def emit(full: Any) -> Sequence[Any]:
+        all_of_it = full.replace(primitive=primitive, avals_out=avals)
+        return list(stock(all_of_it, a, **whole))[first:]
+
+    return _rules.whole_then_part(
+        "eigh", axes, ctx, subset_by_index, ctx.avals_in[0].shape[-1:], emit, avals[first:],
+        attributes, _names(ctx),
+    )  # fmt: skip
 
 
 def _names(ctx: Any) -> dict[str, str]:

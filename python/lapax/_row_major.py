@@ -6,6 +6,7 @@ attributes, and which calls stay with JAX's rule, on the CPU and on CUDA.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -35,10 +36,24 @@ _LARGE = 128 << 20
 copy 32 MB takes one thread 2.4 ms, where `cholesky` of as much, n = 2048 in f64, takes 35."""
 
 
-IN_A_BLOCK = {4: 120, 8: 84, 16: 60}
+_IN_A_BLOCK = {4: 120, 8: 84, 16: 60}
 """By the bytes of an element: the order up to which a matrix, its permutation and some columns of
 right-hand sides fit into a block's shared memory on every GPU: compute capability 7.5 has the
 least, 64 KiB. `cuda/src/rows.rs` refuses what does not fit."""
+
+_WITH_VECTORS = {4: 100, 8: 72, 16: 50}
+"""The same for a triangle and its eigenvectors, which `cuda/src/hermitian.rs` refuses. Eigenvalues
+alone would fit to larger orders, of which a block takes longer than cuSOLVER: by estimate."""
+
+_FEW_THREADS, _LONG = 128, 512
+"""Tridiagonal systems so few and so long that go to cuSPARSE, which works on one with many threads:
+as `cuda/src/tridiagonal.rs` has it for jaxlib's call."""
+
+
+def largest_in_a_block(name: str, dtype: np.dtype[Any]) -> int:
+    """The order of matrices up to which a primitive's target on CUDA serves them on every GPU."""
+    orders = _WITH_VECTORS if name in ("eigh", "eigh_subset", "eigvalsh") else _IN_A_BLOCK
+    return orders.get(dtype.itemsize, 0)
 
 
 def attributes(
@@ -47,14 +62,34 @@ def attributes(
     """The attributes of the target for such operands; None where JAX's rule is to serve them."""
     if not all(is_static(aval.shape) for aval in avals):
         return None
-    slower = _SLOWER_ON_THE_CPU.get(name, _never) if platform == "cpu" else _beyond_a_block
+    if platform == "cpu":
+        slower = _SLOWER_ON_THE_CPU.get(name, _never)
+    elif _is_by_qr(params):
+        return None
+    else:
+        slower = _SLOWER_ON_CUDA.get(name, functools.partial(_beyond_a_block, name))
     return None if slower(avals) else _ATTRIBUTES[name](avals, params)
 
 
-def _beyond_a_block(avals: Sequence[Any]) -> bool:
+def _is_by_qr(params: Mapping[str, Any]) -> bool:
+    """Whether another algorithm is asked for than the rotations of the kernels on CUDA."""
+    return getattr(params.get("algorithm"), "name", None) in ("QR", "QDWH")
+
+
+def _beyond_a_block(name: str, avals: Sequence[Any]) -> bool:
     """Whether a block of some GPU cannot hold a matrix, the first operand."""
     a, *_ = avals
-    return bool(max(a.shape[-2:]) > IN_A_BLOCK.get(a.dtype.itemsize, 0))
+    return bool(max(a.shape[-2:]) > largest_in_a_block(name, a.dtype))
+
+
+def _few_long_systems(avals: Sequence[Any]) -> bool:
+    *_, b = avals
+    *batch, m, nrhs = b.shape
+    return bool(math.prod(batch) * min(nrhs, 32) < _FEW_THREADS and m >= _LONG)
+
+
+def _always_slower(_: Sequence[Any]) -> bool:
+    return True
 
 
 def _beyond_small(avals: Sequence[Any]) -> bool:
@@ -76,17 +111,24 @@ _SLOWER_ON_THE_CPU: dict[str, Callable[[Sequence[Any]], bool]] = {
 }
 """Where a call on the CPU takes longer than what JAX makes of it."""
 
+_SLOWER_ON_CUDA: dict[str, Callable[[Sequence[Any]], bool]] = {
+    "symmetrize": _always_slower,
+    "tridiagonal_solve": _few_long_systems,
+}
+"""The same on CUDA, where it is not for the size of a matrix. XLA makes a Hermitian part as what
+reads it wants it to lie."""
 
-def in_place(name: str, avals: Sequence[Any]) -> bool:
+
+def in_place(platform: str, name: str, avals: Sequence[Any]) -> bool:
     """Whether a result is to lie where its operand does, for operands of static shapes.
 
     Else XLA allocates it, which takes memory; but an operand that is needed elsewhere, as every
     argument of a program is, XLA copies before a call in place, on one thread: what lapax copies,
     all threads do, and most of it as they come to it. That of `eigh` is no argument: JAX makes it,
-    the mean of a matrix and its adjoint, unless it is told not to.
+    the mean of a matrix and its adjoint, unless it is told not to; on CUDA the target makes that.
     """
     if name == "eigh":
-        return True
+        return platform == "cpu"
     small = all(size <= _SMALL for aval in avals for size in aval.shape[-2:])
     return not small and any(math.prod(a.shape) * a.dtype.itemsize >= _LARGE for a in avals)
 
@@ -113,15 +155,17 @@ def _eig(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     return {} if lapack and not params["compute_left_eigenvectors"] else None
 
 
-def _eigh(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+def _eigh(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     if params["subset_by_index"] is not None:
         return None
-    return {"uplo": np.uint8(ord("L" if params["lower"] else "U"))}
+    # Found by `_fused`, where the target makes the mean of its operand and the adjoint.
+    mean = {"symmetrize": np.bool_(True)} if params.get("symmetrize_input") else {}
+    return {**_uplo(avals, params), **mean}
 
 
 def _eigh_subset(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     part = _part(avals, params)
-    return part and {**part, "uplo": np.uint8(ord("L" if params["lower"] else "U"))}
+    return part and {**part, **_uplo(avals, params)}
 
 
 def _part(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:

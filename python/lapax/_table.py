@@ -164,10 +164,11 @@ def ops() -> dict[str, tuple[Target, ...]]:
 
 
 def _form(signature: Signature) -> Any:
-    """What a caller sees of a signature, without element types."""
+    """What a caller has to know of a signature, without element types."""
     variant = signature.variants[0]
     sides = (variant.args, variant.rets)
-    return signature.attrs, [[(o.name, o.form, o.alias) for o in side] for side in sides]
+    required = [attr for attr in signature.attrs if not attr.optional]
+    return required, [[(o.name, o.form, o.alias) for o in side] for side in sides]
 
 
 @functools.cache

@@ -18,7 +18,7 @@ from jax.experimental.compute_on import compute_on
 from jax.experimental.sparse.linalg import spsolve
 
 import lapax
-from lapax._row_major import IN_A_BLOCK
+from lapax._row_major import largest_in_a_block
 
 LIMIT = 30.0
 REAL, COMPLEX = ("float32", "float64"), ("complex64", "complex128")
@@ -46,7 +46,8 @@ class Program:
     def called(self, operands: Arrays) -> tuple[str, ...]:
         """The targets that the program calls for these operands."""
         a = operands[0]
-        holds = self.small and max(a.shape[-2:]) <= IN_A_BLOCK[a.dtype.itemsize]
+        largest = [largest_in_a_block(name.removeprefix("lapax_"), a.dtype) for name in self.small]
+        holds = self.small and max(a.shape[-2:]) <= min(largest)
         return self.small if holds else self.targets
 
 
@@ -111,6 +112,11 @@ def tridiagonal(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
     dl, d, du = (random(rng, dtype, batch, n) for _ in range(3))
     dl[:, 0], du[:, -1] = 0, 0
     return [dl, (d + 4).astype(dtype), du, random(rng, dtype, batch, n, 2)]
+
+
+def long_tridiagonal(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """A few systems so long that cuSPARSE solves them."""
+    return tridiagonal(rng, dtype, max(n, 600), min(batch, 2))
 
 
 def factor_and_vector(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
@@ -199,6 +205,17 @@ def _eigh(args: Arrays, rets: Arrays) -> float:
     return max(
         distance(a @ v, v * w[..., None, :], a), distance(adjoint(v) @ v, np.eye(w.shape[-1]))
     )
+
+
+def _some_of_eigh(a: Any) -> Any:
+    v, w = jax.lax.linalg.eigh(a, subset_by_index=(a.shape[-1] // 3, a.shape[-1]))
+    return w, v
+
+
+def _some_of_eigh_residual(args: Arrays, rets: Arrays) -> float:
+    (a,), (w, v) = args, rets
+    values = distance(w, np.linalg.eigvalsh(a)[..., a.shape[-1] // 3 :], np.linalg.norm(a, 2, (-2, -1)))
+    return max(values, distance(a @ v, v * w[..., None, :], a))
 
 
 def _svd(args: Arrays, rets: Arrays) -> float:
@@ -316,10 +333,22 @@ PROGRAMS = (
         "qr", jnp.linalg.qr, tall, lambda args, rets: distance(rets[0] @ rets[1], args[0]),
         ("cusolver_geqrf_ffi", "cusolver_orgqr_ffi"), small=("lapax_qr",),
     ),
-    Program("eigh", jnp.linalg.eigh, hermitian, _eigh, ("cusolver_syevd_ffi",)),
+    Program(
+        "eigh", jnp.linalg.eigh, hermitian, _eigh, ("cusolver_syevd_ffi",), small=("lapax_eigh",),
+    ),
     Program(
         "eigvalsh", jnp.linalg.eigvalsh, hermitian,
         lambda args, rets: distance(rets[0], np.linalg.eigvalsh(args[0])), ("cusolver_syevd_ffi",),
+        small=("lapax_eigvalsh",),
+    ),
+    Program(
+        "eigh_subset", _some_of_eigh, hermitian, _some_of_eigh_residual, ("cusolver_syevd_ffi",),
+        small=("lapax_eigh_subset",),
+    ),
+    Program(
+        "symmetrize", lambda a: lapax.ffi.symmetrize(a), square,
+        lambda args, rets: distance(rets[0], (args[0] + adjoint(args[0])) / 2),
+        ("lapax_symmetrize",),
     ),
     Program("svd", _svd_by("DEFAULT"), tall, _svd, ("cusolver_gesvdj_ffi",)),
     Program("svd_qr", _svd_by("QR"), tall, _svd, ("cusolver_gesvd_ffi",)),
@@ -348,6 +377,10 @@ PROGRAMS = (
     ),
     Program(
         "tridiagonal_solve", jax.lax.linalg.tridiagonal_solve, tridiagonal, _diagonals,
+        ("lapax_tridiagonal_solve",),
+    ),
+    Program(
+        "long_tridiagonal_solve", jax.lax.linalg.tridiagonal_solve, long_tridiagonal, _diagonals,
         ("cusparse_gtsv2_ffi",),
     ),
     Program(

@@ -21,6 +21,7 @@ F32 = np.float32
 SQUARE = jax.ShapeDtypeStruct((5, 4, 4), F32)
 LARGE = jax.ShapeDtypeStruct((5, 400, 400), F32)
 TALL = jax.ShapeDtypeStruct((5, 6, 4), F32)
+LONG = jax.ShapeDtypeStruct((2, 600), F32)
 ROWS = jax.ShapeDtypeStruct((5, 6), F32)
 COLUMNS = jax.ShapeDtypeStruct((5, 4), F32)
 PIVOTS = jax.ShapeDtypeStruct((5, 4), np.int32)
@@ -39,11 +40,20 @@ def qr_svd(a, **params):
     return jax.lax.linalg.svd(a, algorithm=jax.lax.linalg.SvdAlgorithm.QR, **params)
 
 
+def some_of_eigh(a):
+    return jax.lax.linalg.eigh(a, subset_by_index=(1, 3))
+
+
 PROGRAMS = {
     "cholesky": (jnp.linalg.cholesky, (SQUARE,), ["lapax_cholesky"]),
     "large cholesky": (jnp.linalg.cholesky, (LARGE,), ["cusolver_potrf_ffi"]),
-    "eigh": (jnp.linalg.eigh, (SQUARE,), ["cusolver_syevd_ffi"]),
-    "eigvalsh": (jnp.linalg.eigvalsh, (SQUARE,), ["cusolver_syevd_ffi"]),
+    "eigh": (jnp.linalg.eigh, (SQUARE,), ["lapax_eigh"]),
+    "large eigh": (jnp.linalg.eigh, (LARGE,), ["cusolver_syevd_ffi"]),
+    "eigvalsh": (jnp.linalg.eigvalsh, (SQUARE,), ["lapax_eigvalsh"]),
+    "large eigvalsh": (jnp.linalg.eigvalsh, (LARGE,), ["cusolver_syevd_ffi"]),
+    "some of eigh": (some_of_eigh, (SQUARE,), ["lapax_eigh_subset"]),
+    "some of large eigh": (some_of_eigh, (LARGE,), ["cusolver_syevd_ffi"]),
+    "some of large eigvalsh": (lambda a: some_of_eigh(a)[1], (LARGE,), ["cusolver_syevd_ffi"]),
     "svd": (jnp.linalg.svd, (TALL,), ["cusolver_gesvdj_ffi"]),
     "svd by qr": (qr_svd, (TALL,), ["cusolver_gesvd_ffi"]),
     "values by qr": (lambda a: qr_svd(a, compute_uv=False), (TALL,), ["cusolver_gesvd_ffi"]),
@@ -65,6 +75,11 @@ PROGRAMS = {
     "tridiagonal_solve": (
         jax.lax.linalg.tridiagonal_solve,
         (ROWS, ROWS, ROWS, TALL),
+        ["lapax_tridiagonal_solve"],
+    ),
+    "a long tridiagonal_solve": (
+        jax.lax.linalg.tridiagonal_solve,
+        (LONG, LONG, LONG, jax.ShapeDtypeStruct((2, 600, 3), F32)),
         ["cusparse_gtsv2_ffi"],
     ),
     "lu_pivots": (
@@ -135,7 +150,7 @@ def test_outside_of_lapax_nothing_is_renamed():
 
 def test_eigenvalues_alone_are_asked_for():
     with lapax.installed():
-        lowered = jax.jit(jnp.linalg.eigvalsh).trace(SQUARE).lower(lowering_platforms=("cuda",))
+        lowered = jax.jit(jnp.linalg.eigvalsh).trace(LARGE).lower(lowering_platforms=("cuda",))
     assert f"mode = {ord('N')} : ui8" in lowered.as_text()
 
 
@@ -182,6 +197,7 @@ def test_targets_on_cuda_have_both_stages():
     )
     own = {f"cusparse_{form}_{op}_ffi" for form, names in formats for op in names}
     own |= {target.name for target in lapax.targets("CUDA") if target.name.startswith("lapax_")}
+    own -= {"lapax_tridiagonal_solve"}  # It takes scratch.
     assert captured == {"cu_lu_pivots_to_permutation", "cu_cholesky_update_ffi"} | own
 
 

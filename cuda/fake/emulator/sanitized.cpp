@@ -99,6 +99,12 @@ struct QrCall {
   long long batch;
   int m, n, c;
 };
+struct EighCall {
+  const void* a;
+  void *v, *w;
+  long long batch;
+  int n, start, count, group, upper, mean, bytes;
+};
 struct TriangularCall {
   const void *a, *b;
   void* x;
@@ -166,6 +172,25 @@ template <class R> void rows(const std::string& type, int parts, int m, int n, u
         launch(by_order("triangular", n, type), 64, 1, shared, seed, system);
       }
     }
+}
+
+template <class R> void eigh(const std::string& type, int parts, int n, unsigned seed) {
+  const int pairs = (n + 1) / 2, vectors = (n | 1) * n;
+  for (int which = 0; which < 8; which++) {
+    const bool wanted = which & 1, in_place = which == 1;
+    Operand<R> a(BATCH * n * n * parts), v(BATCH * n * n * parts), w(BATCH * n);
+    const int elements = pairs * (2 * pairs + 1) + pairs + wanted * vectors;
+    const int used = (elements * parts + pairs) * sizeof(R) + (2 * pairs + 2 * n) * sizeof(int32_t);
+    const int start = which == 3 ? n / 2 : 0, bytes = ((used + 15) / 16 | 1) * 16;
+    void* to = wanted ? in_place ? a.data() : v.data() : nullptr;
+    EighCall call = {a.data(), to, w.data(), BATCH, n, start, n - start, 0, which >> 1 & 1, which >> 2, bytes};
+    for (call.group = 4; call.group <= 32; call.group *= 2)
+      if (n <= call.group) launch("eigh_warp" + type, 64, 1, 64 / call.group * bytes, seed, call);
+    call.group = 64;
+    launch("eigh_block" + type, 64, 1, bytes, seed, call);
+  }
+  Operand<R> a(BATCH * n * n * parts), s(BATCH * n * n * parts);
+  launch("symmetrize" + type, 64, 1, 0, seed, a.data(), s.data(), BATCH, n);
 }
 
 template <class R> void svd(const std::string& type, int parts, int m, int n, unsigned seed) {
@@ -242,6 +267,7 @@ template <class R> void all(const std::string& type, int parts) {
     for (auto [m, n] : {std::pair(1, 1), std::pair(4, 4), std::pair(3, 5), std::pair(7, 7), std::pair(16, 16),
                         std::pair(21, 21), std::pair(40, 40), std::pair(12, 35)})
       rows<R>(type, parts, m, n, seed);
+    for (int n : {1, 2, 5, 8, 34}) eigh<R>(type, parts, n, seed);
     for (int n : {1, 2, 5, 31, 32, 33, 40, 65}) {
       Operand<R> r(BATCH * n * n * parts), w(BATCH * n * parts);
       launch("cholesky_update" + type, n <= 32 ? 32 : 64, 1, 0, seed, r.data(), w.data(), BATCH, n);
@@ -262,7 +288,7 @@ template <class R> void all(const std::string& type, int parts) {
       for (auto [nrhs, width] : {std::pair(1LL, 1), std::pair(3LL, 4), std::pair(40LL, 32)}) {
         Operand<R> dl(BATCH * n * parts), d(BATCH * n * parts), du(BATCH * n * parts);
         Operand<R> b(BATCH * n * nrhs * parts), x(BATCH * n * nrhs * parts), u(3 * BATCH * n * parts);
-        for (const char* name : {"tridiagonal_solve", "tridiagonal_solve_perturbed"})
+        for (const char* name : {"tridiagonal_solve", "tridiagonal_solve_rows", "tridiagonal_solve_perturbed"})
           launch(name + type, 64, 1, 0, seed, dl.data(), d.data(), du.data(), b.data(), x.data(),
                  u.data(), BATCH, n, nrhs, width);
       }

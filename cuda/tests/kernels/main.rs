@@ -9,6 +9,7 @@ mod random;
 mod cholesky_update;
 mod definite;
 mod factor;
+mod hermitian;
 mod host;
 mod lu_pivots;
 mod orthogonal;
