@@ -29,7 +29,7 @@ AVX512 := $(shell grep -m 1 -o -w avx512f /proc/cpuinfo 2>/dev/null)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := cuda xla-ffi/fake lapax-cpu/testing $(if $(AVX512),avx512) $(if $(REFERENCE),lapack)
 
-.PHONY: help build wheels demo test test-rust test-python test-borders test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint lint-workflows format abi docs site figures publish-crates clean model miri fuzz memcheck test-next test-versions test-plugins
+.PHONY: help build wheels demo test test-rust test-python test-borders test-full test-gpu bench-gpu gpu-evening test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint lint-workflows format abi docs site figures publish-crates clean model miri fuzz memcheck test-next test-versions test-plugins
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -194,6 +194,10 @@ test-gpu: build ## whether the CUDA targets are right on this machine's GPU
 
 bench-gpu: build ## lapax beside jaxlib on this machine's GPU
 	$(PY) tests/gpu/bench.py
+
+# ARGS='--out FOLDER' for another folder; docs/gpu-results.md says what a machine without network needs.
+gpu-evening: build ## correctness, times and choices of this machine's GPU, in eight minutes
+	$(PY) tests/gpu/evening.py $(ARGS)
 
 # JAX's CUDA plugins take handlers without a GPU: of API 0.5 among all tests, of API 0.1 here. The stamp
 # holds the plugin's path, or nothing where there is none for this machine.

@@ -10,6 +10,7 @@
 //! Work is queued, not waited for, where it does not say otherwise. Nothing here knows XLA.
 
 pub mod cholesky;
+pub mod choices;
 mod codes;
 pub mod definite;
 pub mod driver;

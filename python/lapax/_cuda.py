@@ -16,8 +16,8 @@ from typing import Any
 import jax
 from jax.extend.core import Primitive
 
+from lapax import _choices, _library, _row_major, _rules, _selection, _unused
 from lapax import _jax_private as private
-from lapax import _library, _row_major, _rules, _selection, _unused
 from lapax._lowering import dtype_name, is_static, lower_target, numpy_dtype
 from lapax._rules import for_others, serves
 from lapax._table import targets
@@ -75,10 +75,12 @@ def usable() -> bool:
     """Whether this liblapax has kernels, which are not left, and no driver here that is too old for
     them.
 
-    Without any driver they are usable: the program may be lowered for another machine.
+    Without any driver they are usable: the program may be lowered for another machine. Raises
+    ValueError where LAPAX_GPU_CHOICES names a file that is no table of choices.
     """
     if _library.cuda_kernels() == 0 or _selection.leaves_platform(PLATFORM):
         return False
+    _choices.table(None)  # A file of choices that is wrong is an error of install().
     reason = _library.cuda_unfit()
     if reason is not None:
         _warn(reason)

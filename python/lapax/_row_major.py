@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from lapax._lowering import is_static
+from lapax import _choices
+from lapax._lowering import dtype_name, is_static
 
 Attributes = Mapping[str, np.generic]
 
@@ -36,24 +37,9 @@ _LARGE = 128 << 20
 copy 32 MB takes one thread 2.4 ms, where `cholesky` of as much, n = 2048 in f64, takes 35."""
 
 
-_IN_A_BLOCK = {4: 120, 8: 84, 16: 60}
-"""By the bytes of an element: the order up to which a matrix, its permutation and some columns of
-right-hand sides fit into a block's shared memory on every GPU: compute capability 7.5 has the
-least, 64 KiB. `cuda/src/rows.rs` refuses what does not fit."""
-
-_WITH_VECTORS = {4: 100, 8: 72, 16: 50}
-"""The same for a triangle and its eigenvectors, which `cuda/src/hermitian.rs` refuses. Eigenvalues
-alone would fit to larger orders, of which a block takes longer than cuSOLVER: by estimate."""
-
 _FEW_THREADS, _LONG = 128, 512
 """Tridiagonal systems so few and so long that go to cuSPARSE, which works on one with many threads:
 as `cuda/src/tridiagonal.rs` has it for jaxlib's call."""
-
-
-def largest_in_a_block(name: str, dtype: np.dtype[Any]) -> int:
-    """The order of matrices up to which a primitive's target on CUDA serves them on every GPU."""
-    orders = _WITH_VECTORS if name in ("eigh", "eigh_subset", "eigvalsh") else _IN_A_BLOCK
-    return orders.get(dtype.itemsize, 0)
 
 
 def attributes(
@@ -67,8 +53,13 @@ def attributes(
     elif _is_by_qr(params):
         return None
     else:
-        slower = _SLOWER_ON_CUDA.get(name, functools.partial(_beyond_a_block, name))
+        slower = functools.partial(_slower_on_cuda, name)
     return None if slower(avals) else _ATTRIBUTES[name](avals, params)
+
+
+def held(name: str, avals: Sequence[Any]) -> bool:
+    """Whether a target on CUDA is called for such operands, as far as their sizes say."""
+    return not _slower_on_cuda(name, avals)
 
 
 def _is_by_qr(params: Mapping[str, Any]) -> bool:
@@ -76,10 +67,13 @@ def _is_by_qr(params: Mapping[str, Any]) -> bool:
     return getattr(params.get("algorithm"), "name", None) in ("QR", "QDWH")
 
 
-def _beyond_a_block(name: str, avals: Sequence[Any]) -> bool:
-    """Whether a block of some GPU cannot hold a matrix, the first operand."""
+def _slower_on_cuda(name: str, avals: Sequence[Any]) -> bool:
+    """Whether the table of choices ends below the first operand's order, or as an op's own rule."""
+    if (slower := _SLOWER_ON_CUDA.get(name)) is not None:
+        return slower(avals)
     a, *_ = avals
-    return bool(max(a.shape[-2:]) > largest_in_a_block(name, a.dtype))
+    *batch, m, n = a.shape
+    return bool(max(m, n) > _choices.largest(name, dtype_name(a.dtype), math.prod(batch)))
 
 
 def _few_long_systems(avals: Sequence[Any]) -> bool:

@@ -18,7 +18,7 @@ from jax.experimental.compute_on import compute_on
 from jax.experimental.sparse.linalg import spsolve
 
 import lapax
-from lapax._row_major import largest_in_a_block
+from lapax import _row_major
 
 LIMIT = 30.0
 REAL, COMPLEX = ("float32", "float64"), ("complex64", "complex128")
@@ -45,10 +45,9 @@ class Program:
 
     def called(self, operands: Arrays) -> tuple[str, ...]:
         """The targets that the program calls for these operands."""
-        a = operands[0]
-        largest = [largest_in_a_block(name.removeprefix("lapax_"), a.dtype) for name in self.small]
-        holds = self.small and max(a.shape[-2:]) <= min(largest)
-        return self.small if holds else self.targets
+        ops = [name.removeprefix("lapax_") for name in self.small]
+        held = self.small and all(_row_major.held(op, operands) for op in ops)
+        return self.small if held else self.targets
 
 
 def random(rng: np.random.Generator, dtype: np.dtype[Any], *shape: int) -> Any:
@@ -214,7 +213,9 @@ def _some_of_eigh(a: Any) -> Any:
 
 def _some_of_eigh_residual(args: Arrays, rets: Arrays) -> float:
     (a,), (w, v) = args, rets
-    values = distance(w, np.linalg.eigvalsh(a)[..., a.shape[-1] // 3 :], np.linalg.norm(a, 2, (-2, -1)))
+    values = distance(
+        w, np.linalg.eigvalsh(a)[..., a.shape[-1] // 3 :], np.linalg.norm(a, 2, (-2, -1))
+    )
     return max(values, distance(a @ v, v * w[..., None, :], a))
 
 
