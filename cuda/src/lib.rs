@@ -9,8 +9,8 @@
 //! the device ([`memory`]), batches of contiguous matrices, column-major unless it says otherwise.
 //! Work is queued, not waited for, where it does not say otherwise. Nothing here knows XLA.
 
-pub mod cholesky;
 pub mod choices;
+pub mod cholesky;
 mod codes;
 pub mod definite;
 pub mod driver;

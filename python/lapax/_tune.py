@@ -73,10 +73,14 @@ Done = dict[tuple[str, str, str], int | None]
 
 def main(argv: Sequence[str]) -> int:
     """Writes the table as it grows; returns 2 where there is nothing to measure."""
-    options = _parser().parse_args(argv)
+    parser = _parser()
+    options = parser.parse_args(argv)
     if not _library.cuda_kernels():
         print("tune-gpu: this liblapax was built without CUDA kernels", file=sys.stderr)
         return 2
+    names = [*_choices.table(None), *SCALARS]
+    if unknown := options.only - {*names}:
+        parser.error(f"--only: unknown {', '.join(sorted(unknown))}; of {', '.join(names)}")
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         workers = {
@@ -95,7 +99,7 @@ def main(argv: Sequence[str]) -> int:
             return 2
         done: Done = {}
         end = time.monotonic() + 60 * options.minutes
-        for op, dtype, key, order in _found(times, workers, options.only, end):
+        for op, dtype, key, order in _found(times, workers, options.only, end, options.dry):
             done[op, dtype, key] = order
             options.output.write_text(_written(done, about), encoding="utf-8")
             shown = "as far as it fits" if order is None else order
@@ -226,13 +230,17 @@ class Times:
 
 
 def _found(
-    times: Times, workers: Mapping[str, Worker], only: frozenset[str], end: float
+    times: Times, workers: Mapping[str, Worker], only: frozenset[str], end: float, dry: bool
 ) -> Iterator[tuple[str, str, str, int | None]]:
     """Op, dtype, key and order of each choice, until the time is over."""
     table, rows = _choices.table(None), _row_major()
     called = {kind: workers[kind].ask("called") for kind in ("rows", "targets")}
+    if why := [answer["error"] for answer in called.values() if "error" in answer]:
+        raise RuntimeError(f"which ops functions call: {why[0]}")
     orders = {order for row in table.values() for key in BATCHES for order in row[key].values()}
     grid = sorted({*ORDERS, *(order for order in orders if order)})
+    if dry:
+        grid = grid[:2]
     for dtype in [it for it in SCALARS if not only & {*SCALARS} or it in only]:
         for key, batch in BATCHES.items():
             for op in [it for it in table if not only - {*SCALARS} or it in only]:
@@ -252,7 +260,9 @@ def _found(
                 ) -> bool:
                     return times.quicker(kinds, (name, dtype, n, batch))
 
-                yield op, dtype, key, border(grid, quicker)
+                order = border(grid, quicker)
+                # JAX's rules know nothing of a kernel's room: up to where it was measured.
+                yield op, dtype, key, grid[-1] if order is None and op in rows else order
 
 
 def border(orders: Sequence[int], quicker: Callable[[int], bool]) -> int | None:

@@ -17,7 +17,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,16 +50,17 @@ class Step:
 
 
 STEPS = (
+    Step("device", 20, environment={"XLA_FLAGS": "--xla_gpu_graph_min_graph_size=1"}),
     Step("targets", 75, 6, SHARED),
     Step("programs", 75, 6, SHARED),
-    Step("device", 20, environment={"XLA_FLAGS": "--xla_gpu_graph_min_graph_size=1"}),
     Step("rows", 110, environment=SHARED),
     Step("torch", 25),
     Step("cupy", 25),
     Step("heat", 75),
     Step("tune", 480),
 )
-"""By importance; the last has what is left of the time."""
+"""By importance, the first a short one that sees whether there is a GPU; the last has what is left
+of the time."""
 
 
 def main() -> int:
@@ -77,78 +78,72 @@ def main() -> int:
         parser.error(f"--only: no step is {', '.join(unknown)}; there are {', '.join(names)}")
     options.out.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60 * options.minutes
-    for step in [step for step in STEPS if step.name in only]:
+    steps, flags = [step for step in STEPS if step.name in only], list[str]()
+    if options.dry:  # In one process: most of the time goes into starting JAX.
+        steps, flags = [Step(",".join(only), 60, environment={"JAX_PLATFORMS": "cpu"})], ["--dry"]
+    for step in steps:
         seconds = min(step.seconds, end - time.monotonic())
         if seconds <= 0:
             print(f"{step.name}: not run, the {options.minutes:g} minutes are over")
-        elif not run(step, seconds, options.out, options.dry):
+        elif not run(step, seconds, options.out, flags):
             print("no GPU, nothing was run; --dry tries the steps on the CPU", file=sys.stderr)
             return ABSENT
-    command = [sys.executable, str(HERE / "evening_page.py"), str(options.out)]
-    return subprocess.run(
-        [*command, *(["--commit", options.commit] if options.commit else [])]
-    ).returncode
+    commit = ["--commit", options.commit] if options.commit else []
+    page = [sys.executable, HERE / "evening_page.py", options.out, *commit]
+    return subprocess.run(page).returncode
 
 
 def run(
-    step: Step, seconds: float, out: Path, dry: bool, script: Path = HERE / "evening_steps.py"
+    step: Step,
+    seconds: float,
+    out: Path,
+    flags: Sequence[str] = (),
+    script: Path = HERE / "evening_steps.py",
 ) -> bool:
     """Runs a step's processes until they are done or the time is over; False without a GPU."""
-    shares, began = 1 if dry else step.shares, time.monotonic()
-    with ThreadPoolExecutor(shares) as pool:
-        found = pool.map(
-            lambda share: _share(step, (share, shares), began + seconds, out, dry, script),
-            range(shares),
-        )
-    present = all(found)
+    began = time.monotonic()
+
+    def share(at: int) -> bool:
+        lines = out / f"{step.name}.{at}.jsonl"
+        command = [sys.executable, script, step.name, lines, str(at), str(step.shares), *flags]
+        return _done(step, command, lines, began + seconds)
+
+    with ThreadPoolExecutor(step.shares) as pool:
+        present = all(pool.map(share, range(step.shares)))
     print(f"{step.name:<10}{time.monotonic() - began:6.1f} s", flush=True)
     return present
 
 
-def _share(
-    step: Step, share: tuple[int, int], end: float, out: Path, dry: bool, script: Path
-) -> bool:
-    at, shares = share
-    lines = out / f"{step.name}.{at}.jsonl"
-    environment = {**os.environ, **step.environment}
-    if dry:
-        environment["JAX_PLATFORMS"] = "cpu"
+def _done(step: Step, command: Sequence[str | Path], lines: Path, end: float) -> bool:
+    """Runs a process, after a fault another one, until all is done; False without a GPU."""
     for _ in range(FAULTS):
         left = max(end - time.monotonic(), 0)
-        command = [
-            sys.executable,
-            str(script),
-            step.name,
-            str(lines),
-            str(at),
-            str(shares),
-            str(left),
-        ]
-        with (out / f"{step.name}.{at}.log").open("a", encoding="utf-8") as log:
+        with lines.with_suffix(".log").open("a", encoding="utf-8") as log:
             try:
                 status = subprocess.run(
-                    [*command, *(["--dry"] if dry else [])], env=environment, stdout=log,
-                    stderr=subprocess.STDOUT, timeout=left + GRACE,
+                    [*command, "--seconds", str(left)], env={**os.environ, **step.environment},
+                    stdout=log, stderr=subprocess.STDOUT, timeout=left + GRACE,
                 ).returncode  # fmt: skip
-                what = f"the process ended with {status}"
+                what = f"the process ended with {status}; see {log.name}"
             except subprocess.TimeoutExpired:
                 status, what = -1, f"no end {GRACE:g} s after the step's time"
         if status in (0, ABSENT):
             return status == 0
-        failed = _begun(lines)
+        failed = _begun(lines) | {"wrong": what}
         with lines.open("a", encoding="utf-8") as file:
-            print(json.dumps({"piece": failed, "wrong": f"{what}; see {log.name}"}), file=file)
+            print(json.dumps(failed), file=file)
         if end < time.monotonic():
             break
     return True
 
 
-def _begun(lines: Path) -> str:
-    """The piece that was begun last."""
-    found = map(
-        json.loads, lines.read_text(encoding="utf-8").splitlines() if lines.exists() else []
-    )
-    return next((line["begin"] for line in reversed(list(found)) if "begin" in line), "the start")
+def _begun(lines: Path) -> dict[str, str]:
+    """The piece of work that was begun last, and its step."""
+    text = lines.read_text(encoding="utf-8") if lines.exists() else ""
+    begun = [line for line in map(json.loads, text.splitlines()) if "begin" in line]
+    if not begun:
+        return {"step": lines.stem.partition(".")[0], "piece": "the start"}
+    return {"step": begun[-1]["step"], "piece": begun[-1]["begin"]}
 
 
 if __name__ == "__main__":

@@ -38,11 +38,12 @@ def main() -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--commit")
     options = parser.parse_args()
-    found = {step.name: list(lines(options.out, step.name)) for step in STEPS}
+    read = lines(options.out)
+    found = {step.name: pieces(read, step.name) for step in STEPS}
     for name, of_step in found.items():
         if of_step:
             _write_csv(options.out / f"{name}.csv", of_step)
-    about = dict(pair for line in every(options.out, "about") for pair in line["about"].items())
+    about = {key: it for line in read for key, it in line.get("about", {}).items()}
     text = page(found, about, options.commit or machine.about()["commit"])
     (options.out / "page.md").write_text(text, encoding="utf-8")
     _draw(options.out / "heat.png", found["heat"])
@@ -53,25 +54,20 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-def every(out: Path, key: str) -> Iterator[Line]:
-    """The lines of all steps that have a key."""
-    for file in sorted(out.glob("*.jsonl")):
-        yield from (it for it in map(json.loads, file.read_text("utf-8").splitlines()) if key in it)
+def lines(out: Path) -> list[Line]:
+    """Those of all processes."""
+    texts = [file.read_text(encoding="utf-8") for file in sorted(out.glob("*.jsonl"))]
+    return [json.loads(line) for text in texts for line in text.splitlines()]
 
 
-def lines(out: Path, step: str) -> Iterator[Line]:
-    """What became of each piece of a step: of one that a later run has done, that."""
+def pieces(read: Sequence[Line], step: str) -> list[Line]:
+    """What became of each piece of a step: where a later run has done it, that."""
     known: dict[str, Line] = {}
-    for file in sorted(out.glob(f"{step}.*.jsonl")):
-        for line in map(json.loads, file.read_text(encoding="utf-8").splitlines()):
-            if "begin" in line:
-                known[line["begin"]] = {
-                    "piece": line["begin"],
-                    "wrong": "it was begun and not ended",
-                }
-            elif "piece" in line:
-                known[line["piece"]] = line
-    yield from known.values()
+    for line in read:
+        if line.get("step") == step:
+            name = line.get("piece") or line["begin"]
+            known[name] = line if "piece" in line else {"piece": name, "wrong": "never ended"}
+    return list(known.values())
 
 
 def page(found: dict[str, list[Line]], about: dict[str, Any], commit: str) -> str:

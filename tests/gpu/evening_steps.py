@@ -1,6 +1,6 @@
 """The steps of `evening.py`, each in a process of its own: JSON lines of what was found.
 
-    python tests/gpu/evening_steps.py STEP LINES SHARE SHARES SECONDS [--dry]
+    python tests/gpu/evening_steps.py STEP,… LINES SHARE SHARES --seconds NUMBER [--dry]
 
 A piece of work is a name and a function whose result is a line: {"wrong": …} where something is
 not right, {"left": …} where it does not apply, else figures. What is run is lapax's own table of
@@ -62,39 +62,40 @@ SHARE_OF_MEMORY = 16
 
 
 def main() -> int:
-    """Runs the pieces of a step that are not done; returns the exit status."""
+    """Runs the pieces of steps that are not done; returns the exit status."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("step", choices=PIECES)
+    parser.add_argument("steps", type=lambda names: names.split(","))
     parser.add_argument("lines", type=Path)
     parser.add_argument("share", type=int)
     parser.add_argument("shares", type=int)
-    parser.add_argument("seconds", type=float)
+    parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
     device = jax.devices()[0]
     if device.platform != ("cpu" if options.dry else "gpu"):
-        print(f"{options.step}: no GPU, but {device.device_kind}")
+        print(f"no GPU, but {device.device_kind}")
         return ABSENT
     jax.config.update("jax_enable_x64", True)
     text = options.lines.read_text(encoding="utf-8") if options.lines.exists() else ""
-    begun = {line.get("begin") for line in map(json.loads, text.splitlines())}
+    known = [json.loads(line) for line in text.splitlines()]
+    begun = {(line["step"], line["begin"]) for line in known if "begin" in line}
     with options.lines.open("a", encoding="utf-8") as file:
         _write(file, about(device))
-        pieces = itertools.islice(
-            PIECES[options.step](options), options.share, None, options.shares
-        )
-        for name, work in pieces:
-            if name in begun:
-                continue
-            if time.monotonic() > end:
-                _write(file, {"piece": name, "left": "the step's time was over"})
-                continue
-            _write(file, {"begin": name})
-            line, lost = _done(work)
-            _write(file, {"piece": name, **line})
-            if lost:
-                return 1
+        for step in options.steps:
+            pieces = PIECES[step](options)
+            for name, work in itertools.islice(pieces, options.share, None, options.shares):
+                if (step, name) in begun:
+                    continue
+                if time.monotonic() > end:
+                    late = "the step's time was over"
+                    _write(file, {"step": step, "piece": name, "left": late})
+                    continue
+                _write(file, {"step": step, "begin": name})
+                line, lost = _done(work)
+                _write(file, {"step": step, "piece": name, **line})
+                if lost:
+                    return 1
     return 0
 
 
@@ -203,7 +204,7 @@ def of_device(options: Any) -> Iterator[Piece]:
     """CUDA graphs, streams, callbacks and a lack of memory."""
     correct = importlib.import_module("correct")
     for name, work in correct.OF_DEVICE.items():
-        yield name, functools.partial(_of_device, work, options.dry and name != "host callback")
+        yield name, functools.partial(_of_device, work, options.dry and name != "captured")
 
 
 def _of_device(work: Callable[[Any], list[str]], dry: bool) -> Line:
@@ -219,11 +220,14 @@ def _of_device(work: Callable[[Any], list[str]], dry: bool) -> Line:
 
 def points(options: Any) -> Iterator[tuple[Function, str, int, int]]:
     """Functions of lapax's benchmark at the sizes of `bench`, first f32, slow families last."""
-    sizes = TINY if options.dry else importlib.import_module("bench").SIZES
+    if options.dry:
+        yield from ((it, SCALARS[0], *TINY[0]) for it in FUNCTIONS if it.name in MAPPED)
+        return
+    sizes = importlib.import_module("bench").SIZES
     known = sorted(FUNCTIONS, key=lambda it: it.family in ("nonsymmetric", "host callback"))
-    for dtype in SCALARS[:1] if options.dry else SCALARS:
+    for dtype in SCALARS:
         for at, function in itertools.product(range(len(sizes)), known):
-            own = TINY if options.dry and function.points else function.points or sizes
+            own = function.points or sizes
             if at < len(own) and dtype in function.dtypes:
                 yield function, dtype, *own[at]
 

@@ -6,6 +6,7 @@ mod device;
 mod matrices;
 mod random;
 
+mod choices;
 mod cholesky_update;
 mod definite;
 mod factor;
