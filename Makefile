@@ -135,7 +135,7 @@ test-rust: $(TESTS)/.lapax out/hosts/.plugin out/plugins/cuda13/.plugin ## the t
 # On two cores test_fused and test_install take 90 s with one worker, 65 s with two.
 WORKERS := -n auto --maxprocesses 4
 # What kernels compute, the benchmark and the build of an example are the same on any JAX: test-full runs all.
-ANY_JAX := bench borders check custom_target hosts memory numerics phases scipy small_values spectral threads
+ANY_JAX := bench borders check custom_target gpu_evening hosts memory numerics phases scipy small_values spectral threads
 NEWEST_ALONE = $(if $(ON_OLDEST),,$(foreach test,$(ANY_JAX),--ignore tests/jax/test_$(test).py))
 test-python: $(TESTS)/.lapax $(OLDEST)/.lapax out/hosts/.plugin ## the tests in Python; one by one: .venv-test/bin/python -m pytest tests/jax/FILE
 	@LAPAX_PJRT_PLUGIN=$$(cat out/hosts/.plugin) $(SAY) "7 minutes" "the tests on the newest JAX" \

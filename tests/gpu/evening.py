@@ -33,9 +33,6 @@ ABSENT = 2
 GRACE = 20.0
 """Seconds that a piece of work may take beyond its step's time; JAX needs up to ten to start."""
 
-FAULTS = 20
-"""Processes of a share that may fail: a device that is lost fails them all."""
-
 
 @dataclass(frozen=True)
 class Step:
@@ -116,7 +113,8 @@ def run(
 
 def _done(step: Step, command: Sequence[str | Path], lines: Path, end: float) -> bool:
     """Runs a process, after a fault another one, until all is done; False without a GPU."""
-    for _ in range(FAULTS):
+    before = _begun(lines)
+    while True:
         left = max(end - time.monotonic(), 0)
         with lines.with_suffix(".log").open("a", encoding="utf-8") as log:
             try:
@@ -129,11 +127,13 @@ def _done(step: Step, command: Sequence[str | Path], lines: Path, end: float) ->
                 status, what = -1, f"no end {GRACE:g} s after the step's time"
         if status in (0, ABSENT):
             return status == 0
-        failed = _begun(lines) | {"wrong": what}
+        begun = _begun(lines)
         with lines.open("a", encoding="utf-8") as file:
-            print(json.dumps(failed), file=file)
-        if end < time.monotonic():
+            print(json.dumps(begun | {"wrong": what}), file=file)
+        # Another process would do no more where this one began nothing.
+        if begun == before or end < time.monotonic():
             break
+        before = begun
     return True
 
 
@@ -142,7 +142,7 @@ def _begun(lines: Path) -> dict[str, str]:
     text = lines.read_text(encoding="utf-8") if lines.exists() else ""
     begun = [line for line in map(json.loads, text.splitlines()) if "begin" in line]
     if not begun:
-        return {"step": lines.stem.partition(".")[0], "piece": "the start"}
+        return {"step": lines.name.partition(".")[0], "piece": "the start"}
     return {"step": begun[-1]["step"], "piece": begun[-1]["begin"]}
 
 

@@ -39,7 +39,8 @@ def main() -> int:
     parser.add_argument("--commit")
     options = parser.parse_args()
     read = lines(options.out)
-    found = {step.name: pieces(read, step.name) for step in STEPS}
+    names = [*(step.name for step in STEPS), *(line.get("step") for line in read)]
+    found = {name: pieces(read, name) for name in dict.fromkeys(filter(None, names))}
     for name, of_step in found.items():
         if of_step:
             _write_csv(options.out / f"{name}.csv", of_step)
