@@ -41,20 +41,52 @@ right-hand sides fit into a block's shared memory on every GPU: compute capabili
 least, 64 KiB. `cuda/src/rows.rs` refuses what does not fit."""
 
 
+_BLOCK = 64 << 10
+"""The bytes of shared memory that a block has on every GPU; see `IN_A_BLOCK`."""
+
+_ROTATED_ROWS = 256
+"""`COMPLETED_ROWS` of `cuda/src/jacobi.rs`."""
+
+_BY_HOST = 256
+"""The order up to which the host finds eigenvalues for CUDA, as in `HOST_ORDER` of
+`src/ops/eig.rs`; those of larger matrices are cuSOLVER's."""
+
+
 def attributes(
     platform: str, name: str, avals: Sequence[Any], params: Mapping[str, Any]
 ) -> Attributes | None:
     """The attributes of the target for such operands; None where JAX's rule is to serve them."""
     if not all(is_static(aval.shape) for aval in avals):
         return None
-    slower = _SLOWER_ON_THE_CPU.get(name, _never) if platform == "cpu" else _beyond_a_block
-    return None if slower(avals) else _ATTRIBUTES[name](avals, params)
+    if platform == "cpu":
+        slower, known = _SLOWER_ON_THE_CPU.get(name, _never), _ATTRIBUTES
+    else:
+        slower, known = lambda avals: not held(name, avals), _ATTRIBUTES | _ON_CUDA
+    return None if slower(avals) else known[name](avals, params)
+
+
+def held(name: str, avals: Sequence[Any]) -> bool:
+    """Whether the target on CUDA has room for such operands on every GPU, or is not slower."""
+    return not _SLOWER_ON_CUDA.get(name, _beyond_a_block)(avals)
 
 
 def _beyond_a_block(avals: Sequence[Any]) -> bool:
     """Whether a block of some GPU cannot hold a matrix, the first operand."""
     a, *_ = avals
     return bool(max(a.shape[-2:]) > IN_A_BLOCK.get(a.dtype.itemsize, 0))
+
+
+def _beyond_rotations(avals: Sequence[Any]) -> bool:
+    """The same of a matrix whose columns are rotated, and the rotations, as `cuda/src/jacobi.rs`
+    has it or a little more. Square factors of others have few enough rows then."""
+    a, *_ = avals
+    rows, columns = max(a.shape[-2:]), min(a.shape[-2:])
+    elements = (rows + columns + 2) * columns + 6 * rows + 64
+    return bool(rows > _ROTATED_ROWS or elements * a.dtype.itemsize > _BLOCK)
+
+
+def _beyond_host(avals: Sequence[Any]) -> bool:
+    return bool(avals[0].shape[-1] > _BY_HOST)
 
 
 def _beyond_small(avals: Sequence[Any]) -> bool:
@@ -75,6 +107,16 @@ _SLOWER_ON_THE_CPU: dict[str, Callable[[Sequence[Any]], bool]] = {
     "symmetrize": _made_as_read,
 }
 """Where a call on the CPU takes longer than what JAX makes of it."""
+
+_SLOWER_ON_CUDA: dict[str, Callable[[Sequence[Any]], bool]] = {
+    "eig": _beyond_host,
+    "eigvals": _beyond_host,
+    "hess": _never,
+    "schur": _never,
+    "svd": _beyond_rotations,
+    "svdvals": _beyond_rotations,
+}
+"""The same on CUDA, or there is no call; of others beyond what a block holds."""
 
 
 def in_place(name: str, avals: Sequence[Any]) -> bool:
@@ -161,6 +203,23 @@ def _by_halves(params: Mapping[str, Any]) -> bool:
     return algorithm is None or algorithm.name in ("DEFAULT", "DIVIDE_AND_CONQUER", "POLAR")
 
 
+def _svd_by_rotations(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    if not _whole_by_rotations(params):
+        return None
+    return {"full_matrices": np.bool_(params["full_matrices"])}
+
+
+def _svdvals_by_rotations(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    return {} if _whole_by_rotations(params) else None
+
+
+def _whole_by_rotations(params: Mapping[str, Any]) -> bool:
+    """The same for Jacobi's, or whichever JAX would take."""
+    algorithm = params.get("algorithm")
+    known = algorithm is None or algorithm.name in ("DEFAULT", "JACOBI")
+    return params["subset_by_index"] is None and known
+
+
 def _lu_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
     return {"trans_x": np.uint8(ord("NTC"[params["trans"]]))}
 
@@ -211,6 +270,12 @@ _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes |
     "tridiagonal_solve": _tridiagonal_solve,
     "triangular_solve": _triangular_solve,
 }
+
+_ON_CUDA: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes | None]] = {
+    "svd": _svd_by_rotations,
+    "svdvals": _svdvals_by_rotations,
+}
+"""Where a target on CUDA serves other parameters."""
 
 NAMES = frozenset(_ATTRIBUTES)
 """The primitives."""

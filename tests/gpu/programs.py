@@ -18,7 +18,7 @@ from jax.experimental.compute_on import compute_on
 from jax.experimental.sparse.linalg import spsolve
 
 import lapax
-from lapax._row_major import IN_A_BLOCK
+from lapax import _row_major
 
 LIMIT = 30.0
 REAL, COMPLEX = ("float32", "float64"), ("complex64", "complex128")
@@ -45,9 +45,8 @@ class Program:
 
     def called(self, operands: Arrays) -> tuple[str, ...]:
         """The targets that the program calls for these operands."""
-        a = operands[0]
-        holds = self.small and max(a.shape[-2:]) <= IN_A_BLOCK[a.dtype.itemsize]
-        return self.small if holds else self.targets
+        held = self.small and _row_major.held(self.small[0].removeprefix("lapax_"), operands)
+        return self.small if held else self.targets
 
 
 def random(rng: np.random.Generator, dtype: np.dtype[Any], *shape: int) -> Any:
@@ -206,6 +205,24 @@ def _svd(args: Arrays, rets: Arrays) -> float:
     return distance((u * s[..., None, :]) @ vt, a)
 
 
+def _similar_by_vectors(args: Arrays, rets: Arrays) -> float:
+    (a,), (t, z) = args, rets
+    return max(distance(a @ z, z @ t, a), distance(adjoint(z) @ z, np.eye(z.shape[-1])))
+
+
+def _trace(args: Arrays, rets: Arrays) -> float:
+    """The eigenvalues add up to A's trace."""
+    (a,), (w,) = args, rets
+    sums = np.broadcast_to(w.sum(-1)[..., None], w.shape)
+    return distance(sums, np.trace(a, axis1=-2, axis2=-1)[..., None], a)
+
+
+def _as_large(args: Arrays, rets: Arrays) -> float:
+    """A Hessenberg form has A's Frobenius norm; below it are its reflectors."""
+    a, h = (np.linalg.norm(x, axis=(-2, -1)) for x in (args[0], np.triu(rets[0], -1)))
+    return distance(np.broadcast_to(h[..., None], args[0].shape[:-1]), a[..., None])
+
+
 def _eig(args: Arrays, rets: Arrays) -> float:
     (a,), (w, v) = args, rets
     return distance(a @ v, v * w[..., None, :], a)
@@ -213,7 +230,14 @@ def _eig(args: Arrays, rets: Arrays) -> float:
 
 def _eig_by_host(a: Any) -> Any:
     how = jax.lax.linalg.EigImplementation.LAPACK
-    return jax.lax.linalg.eig(a, compute_left_eigenvectors=False, implementation=how)
+    return jax.lax.linalg.eig(a, implementation=how)
+
+
+def _left(args: Arrays, rets: Arrays) -> float:
+    (a,), (w, left, right) = args, rets
+    return max(
+        distance(adjoint(a) @ left, left * np.conj(w)[..., None, :], a), _eig(args, (w, right))
+    )
 
 
 def _multiplied(args: Arrays, rets: Arrays) -> float:
@@ -321,15 +345,39 @@ PROGRAMS = (
         "eigvalsh", jnp.linalg.eigvalsh, hermitian,
         lambda args, rets: distance(rets[0], np.linalg.eigvalsh(args[0])), ("cusolver_syevd_ffi",),
     ),
-    Program("svd", _svd_by("DEFAULT"), tall, _svd, ("cusolver_gesvdj_ffi",)),
-    Program("svd_qr", _svd_by("QR"), tall, _svd, ("cusolver_gesvd_ffi",)),
-    Program("svd_polar", _svd_by("POLAR"), tall, _svd, ("cusolver_gesvdp_ffi",)),
-    Program("eig", jnp.linalg.eig, square, _eig, ("cusolver_geev_ffi",)),
     Program(
-        "eig_by_host", _eig_by_host, square, _eig, ("cuhybrid_eig_real",), dtypes=REAL,
+        "svd", _svd_by("DEFAULT"), tall, _svd, ("cusolver_gesvdj_ffi",), small=("lapax_svd",)
     ),
     Program(
-        "eig_by_host_complex", _eig_by_host, square, _eig, ("cuhybrid_eig_comp",), dtypes=COMPLEX,
+        "svdvals", jnp.linalg.svdvals, tall,
+        lambda args, rets: distance(rets[0], np.linalg.svd(args[0], compute_uv=False)),
+        ("cusolver_gesvdj_ffi",), small=("lapax_svdvals",),
+    ),
+    Program("schur", jsl.schur, square, _similar_by_vectors, ("lapax_schur",)),
+    Program(
+        "hessenberg", lambda a: jsl.hessenberg(a, calc_q=True), square, _similar_by_vectors,
+        ("lapax_hess",),
+    ),
+    Program(
+        "hessenberg_alone", lambda a: jax.lax.linalg.hessenberg(a)[0], square,
+        _as_large, ("lapax_gehrd",),
+    ),
+    Program("svd_qr", _svd_by("QR"), tall, _svd, ("cusolver_gesvd_ffi",)),
+    Program("svd_polar", _svd_by("POLAR"), tall, _svd, ("cusolver_gesvdp_ffi",)),
+    Program(
+        "eig", jnp.linalg.eig, square, _eig, ("cusolver_geev_ffi",), small=("lapax_eig",)
+    ),
+    Program(
+        "eigvals", jnp.linalg.eigvals, square,
+        _trace,
+        ("cusolver_geev_ffi",), small=("lapax_eigvals",),
+    ),
+    Program(
+        "eig_by_host", _eig_by_host, square, _left, ("cuhybrid_eig_real",), dtypes=REAL,
+    ),
+    Program(
+        "eig_by_host_complex", _eig_by_host, square, _left, ("cuhybrid_eig_comp",),
+        dtypes=COMPLEX,
     ),
     Program(
         "qr_pivoting", lambda a: jsl.qr(a, mode="economic", pivoting=True), tall,

@@ -12,6 +12,7 @@ mod factor;
 mod host;
 mod lu_pivots;
 mod orthogonal;
+mod schur;
 mod solve;
 mod sparse;
 mod svd;
