@@ -122,7 +122,9 @@ def test_wide_and_tall_ones_are_one_call():
 
 @pytest.mark.parametrize("name", ["QR", "POLAR"])
 def test_another_algorithm_is_cusolvers(name):
-    algorithm = getattr(jax.lax.linalg.SvdAlgorithm, name)
+    algorithm = getattr(jax.lax.linalg.SvdAlgorithm, name, None)
+    if algorithm is None:
+        pytest.skip(f"this JAX has no SvdAlgorithm.{name}")
     calls, _ = operations(lambda a: jax.lax.linalg.svd(a, algorithm=algorithm), square(4))
     assert calls == ["lapax.cusolver_gesvd_ffi" if name == "QR" else "lapax.cusolver_gesvdp_ffi"]
 
