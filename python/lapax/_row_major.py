@@ -42,6 +42,14 @@ _FEW_THREADS, _LONG = 128, 512
 as `cuda/src/tridiagonal.rs` has it for jaxlib's call."""
 
 
+_BLOCK = 64 << 10
+"""The bytes of shared memory that a block has on every GPU: compute capability
+7.5 has the least."""
+
+_ROTATED_ROWS = 256
+"""`COMPLETED_ROWS` of `cuda/src/jacobi.rs`."""
+
+
 def attributes(
     platform: str, name: str, avals: Sequence[Any], params: Mapping[str, Any]
 ) -> Attributes | None:
@@ -49,12 +57,12 @@ def attributes(
     if not all(is_static(aval.shape) for aval in avals):
         return None
     if platform == "cpu":
-        slower = _SLOWER_ON_THE_CPU.get(name, _never)
+        slower, known = _SLOWER_ON_THE_CPU.get(name, _never), _ATTRIBUTES
     elif _is_by_qr(params):
         return None
     else:
-        slower = functools.partial(_slower_on_cuda, name)
-    return None if slower(avals) else _ATTRIBUTES[name](avals, params)
+        slower, known = functools.partial(_slower_on_cuda, name), _ATTRIBUTES | _ON_CUDA
+    return None if slower(avals) else known[name](avals, params)
 
 
 def held(name: str, avals: Sequence[Any]) -> bool:
@@ -86,6 +94,15 @@ def _always_slower(_: Sequence[Any]) -> bool:
     return True
 
 
+def _beyond_rotations(avals: Sequence[Any]) -> bool:
+    """The same of a matrix whose columns are rotated, and the rotations, as `cuda/src/jacobi.rs`
+    has it or a little more. Square factors of others have few enough rows then."""
+    a, *_ = avals
+    rows, columns = max(a.shape[-2:]), min(a.shape[-2:])
+    elements = (rows + columns + 2) * columns + 6 * rows + 64
+    return bool(rows > _ROTATED_ROWS or elements * a.dtype.itemsize > _BLOCK)
+
+
 def _beyond_small(avals: Sequence[Any]) -> bool:
     return bool(avals[0].shape[-1] > _SMALL)
 
@@ -106,11 +123,15 @@ _SLOWER_ON_THE_CPU: dict[str, Callable[[Sequence[Any]], bool]] = {
 """Where a call on the CPU takes longer than what JAX makes of it."""
 
 _SLOWER_ON_CUDA: dict[str, Callable[[Sequence[Any]], bool]] = {
+    "hess": _never,
+    "schur": _never,
+    "svd": _beyond_rotations,
+    "svdvals": _beyond_rotations,
     "symmetrize": _always_slower,
     "tridiagonal_solve": _few_long_systems,
 }
-"""The same on CUDA, where it is not for the size of a matrix. XLA makes a Hermitian part as what
-reads it wants it to lie."""
+"""The same on CUDA, or there is no call; of others beyond the table of choices. XLA makes a
+Hermitian part as what reads it wants it to lie."""
 
 
 def in_place(platform: str, name: str, avals: Sequence[Any]) -> bool:
@@ -199,6 +220,23 @@ def _by_halves(params: Mapping[str, Any]) -> bool:
     return algorithm is None or algorithm.name in ("DEFAULT", "DIVIDE_AND_CONQUER", "POLAR")
 
 
+def _svd_by_rotations(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    if not _whole_by_rotations(params):
+        return None
+    return {"full_matrices": np.bool_(params["full_matrices"])}
+
+
+def _svdvals_by_rotations(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    return {} if _whole_by_rotations(params) else None
+
+
+def _whole_by_rotations(params: Mapping[str, Any]) -> bool:
+    """The same for Jacobi's, or whichever JAX would take."""
+    algorithm = params.get("algorithm")
+    known = algorithm is None or algorithm.name in ("DEFAULT", "JACOBI")
+    return params["subset_by_index"] is None and known
+
+
 def _lu_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
     return {"trans_x": np.uint8(ord("NTC"[params["trans"]]))}
 
@@ -249,6 +287,12 @@ _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes |
     "tridiagonal_solve": _tridiagonal_solve,
     "triangular_solve": _triangular_solve,
 }
+
+_ON_CUDA: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes | None]] = {
+    "svd": _svd_by_rotations,
+    "svdvals": _svdvals_by_rotations,
+}
+"""Where a target on CUDA serves other parameters."""
 
 NAMES = frozenset(_ATTRIBUTES)
 """The primitives."""
