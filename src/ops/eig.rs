@@ -151,7 +151,7 @@ super::ops! { eig;
     cpu = any("lapax_eig"), |call, threads| {
         dispatch!(eig::eig(call.batch, call.n, call.a, call.w, call.v, threads))
     };
-    cuda = none;
+    cuda = (none: "TODO");
 
     /// Eigenvalues of row-major general matrices.
     ///
@@ -165,7 +165,7 @@ super::ops! { eig;
     cpu = any("lapax_eigvals"), |call, threads| {
         dispatch!(eig::eigvals(call.batch, call.n, call.a, call.w, threads))
     };
-    cuda = none;
+    cuda = (none: "TODO");
 
     /// Eigenvalues and right eigenvectors of a general matrix, on the device (cusolverDnXgeev).
     ///

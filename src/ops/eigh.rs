@@ -64,7 +64,7 @@ super::ops! { eigh;
     cpu = any("lapax_symmetrize"), |call, threads| {
         eigh::symmetrize(call.batch, call.n, call.a, call.s, threads)
     };
-    cuda = none;
+    cuda = (none: "TODO");
 
     /// Eigenvalues and eigenvectors of a row-major Hermitian matrix.
     ///
@@ -80,7 +80,7 @@ super::ops! { eigh;
         let (uplo, v) = (call.uplo, in_out(call.v));
         dispatch!(eigh::eigh(uplo, call.batch, call.n, v, call.w, threads))
     };
-    cuda = none;
+    cuda = (none: "TODO");
 
     /// Some eigenvalues of a row-major Hermitian matrix, and their eigenvectors.
     ///
@@ -102,7 +102,7 @@ super::ops! { eigh;
         let (uplo, batch, n) = (call.uplo, call.batch, call.n);
         dispatch!(eigh::eigh_subset(uplo, batch, n, part, call.a, call.v, call.w, threads))
     };
-    cuda = none;
+    cuda = (none: "`eigh` and a cut serve it");
 
     /// Eigenvalues of a row-major Hermitian matrix, ascending.
     ///
@@ -117,7 +117,7 @@ super::ops! { eigh;
     cpu = any("lapax_eigvalsh"), |call, threads| {
         dispatch!(eigh::eigvalsh(call.uplo, call.batch, call.n, call.a, call.w, threads))
     };
-    cuda = none;
+    cuda = (none: "TODO");
 
     /// Some eigenvalues of a symmetric tridiagonal matrix T that is given as such, and their eigenvectors.
     ///
@@ -141,7 +141,7 @@ super::ops! { eigh;
         let (batch, n, d, e) = (call.batch, call.n, call.d, call.e);
         eigh::tridiagonal_eigh(batch, n, part, d, e, call.v, call.w, threads)
     };
-    cuda = none;
+    cuda = host;
 
     /// Eigenvalues of a symmetric tridiagonal matrix that is given as such, ascending: see `tridiagonal_eigh`.
     ///
@@ -154,7 +154,7 @@ super::ops! { eigh;
     cpu = any("lapax_tridiagonal_eigvalsh"), |call, threads| {
         eigh::tridiagonal_eigvalsh(call.batch, call.n, call.d, call.e, call.w, threads)
     };
-    cuda = none;
+    cuda = host;
 
     /// Reduction of a Hermitian matrix to real tridiagonal form, A = Q·T·Qᴴ (xSYTRD, xHETRD).
     ///

@@ -25,7 +25,7 @@ super::ops! { hessenberg;
         let (h, tau) = (in_out(call.h), call.tau);
         dispatch!(hessenberg::gehrd(call.batch, call.n, low, high, h, tau, call.info, threads))
     };
-    cuda = none;
+    cuda = (none: "a name of the CPU alone, as is `gehrd` in JAX");
 
     /// Upper Hessenberg form of row-major matrices, A = Q·H·Qᴴ, with Q.
     ///
@@ -40,5 +40,5 @@ super::ops! { hessenberg;
     cpu = any("lapax_hess"), |call, threads| {
         dispatch!(hessenberg::hess(call.batch, call.n, in_out(call.h), call.q, threads))
     };
-    cuda = none;
+    cuda = (none: "TODO");
 }

@@ -32,7 +32,7 @@ super::ops! { schur;
         let (mode, batch, n) = (call.mode, call.batch, call.n);
         dispatch!(schur::gees(mode, batch, n, t, call.z, w, call.sdim, call.info, threads))
     };
-    cuda = none;
+    cuda = (none: "a name of the CPU alone, as is `gees` in JAX");
 
     /// Schur form of a complex matrix, A = Z·T·Zᴴ (cGEES, zGEES).
     ///
@@ -49,7 +49,7 @@ super::ops! { schur;
         let (mode, batch, n) = (call.mode, call.batch, call.n);
         dispatch!(schur::gees(mode, batch, n, t, call.z, w, call.sdim, call.info, threads))
     };
-    cuda = none;
+    cuda = (none: "a name of the CPU alone, as is `gees` in JAX");
 
     /// Schur form of row-major matrices, A = Z·T·Zᴴ.
     ///
@@ -63,5 +63,5 @@ super::ops! { schur;
     cpu = any("lapax_schur"), |call, threads| {
         dispatch!(schur::schur(call.batch, call.n, in_out(call.t), call.z, threads))
     };
-    cuda = none;
+    cuda = (none: "TODO");
 }

@@ -78,7 +78,7 @@ super::ops! { svd;
         let a = in_out(call.scratch);
         dispatch!(svd::gesdd(call.mode, call.batch, call.m, call.n, a, results, threads))
     };
-    cuda = none;
+    cuda = (none: "a name of the CPU alone: jaxlib's on CUDA are gesvd, gesvdj and gesvdp");
 
     /// Singular value decomposition A = U·diag(s)·Vᴴ, by implicit QR steps (xGESVD).
     ///
@@ -193,7 +193,7 @@ super::ops! { svd;
         let (batch, m, n) = (call.batch, call.m, call.n);
         dispatch!(svd::svd(job, batch, m, n, call.a, call.s, call.u, call.vt, threads))
     };
-    cuda = none;
+    cuda = (none: "TODO");
 
     /// Some singular values of row-major matrices, and their vectors.
     ///
@@ -215,7 +215,7 @@ super::ops! { svd;
         let (batch, m, n) = (call.batch, call.m, call.n);
         dispatch!(svd::svd_subset(batch, m, n, part, call.a, call.s, call.u, call.vt, threads))
     };
-    cuda = none;
+    cuda = (none: "`svd` and a cut serve it");
 
     /// Singular values of row-major matrices, descending.
     ///
@@ -231,7 +231,7 @@ super::ops! { svd;
         let none = SingularVectors::None;
         dispatch!(svd::svd(none, batch, m, n, call.a, call.s, &mut [], &mut [], threads))
     };
-    cuda = none;
+    cuda = (none: "TODO");
 
     /// Singular value decomposition A = U·diag(s)·Vᴴ, by Jacobi's rotations (cusolverDnXgesvdj).
     ///

@@ -27,7 +27,7 @@ super::ops! { tridiagonal;
             tridiagonal::gtsv(call.batch, call.m, call.nrhs, a, in_out(call.x), call.info, threads)
         )
     };
-    cuda = none;
+    cuda = (none: "a name of the CPU alone: jaxlib's on CUDA is cu_tridiagonal_solve_perturbed");
 
     /// Solution of tridiagonal systems A·X = B with row-major B and X.
     ///
