@@ -245,6 +245,7 @@ fn signature_json(op: &Op, target: &Target) -> Json {
         "family": op.family,
         "doc": doc_text(&[op.doc, target.doc].concat()),
         "captured": target.captured,
+        "not_on_cuda": (!op.not_on_cuda.is_empty()).then_some(op.not_on_cuda),
         "layout": match op.layout { Layout::Column => "column", Layout::Row => "row" },
         "dims": dims,
         "requires": requires,

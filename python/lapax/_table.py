@@ -92,6 +92,8 @@ class Signature:
     requires: tuple[str, ...]
     attrs: tuple[Attr, ...]
     variants: tuple[Variant, ...]
+    not_on_cuda: str | None = None
+    """Why the op has no target on CUDA, where it has none."""
 
     @property
     def free_dims(self) -> tuple[str, ...]:
@@ -210,6 +212,7 @@ def _signature(data: Mapping[str, Any]) -> Signature:
             Variant(v["dtype"], _operands(v["args"]), _operands(v["rets"]))
             for v in data["variants"]
         ),
+        not_on_cuda=data.get("not_on_cuda"),
     )
 
 

@@ -197,7 +197,7 @@ super::ops! { eigh;
         let (batch, n, d, e) = (call.batch, call.n, call.d, call.e);
         eigh::tridiagonal_eigh(batch, n, part, d, e, call.v, call.w, threads)
     };
-    cuda = none;
+    cuda = host;
 
     /// Eigenvalues of a symmetric tridiagonal matrix that is given as such, ascending: see `tridiagonal_eigh`.
     ///
@@ -210,7 +210,7 @@ super::ops! { eigh;
     cpu = any("lapax_tridiagonal_eigvalsh"), |call, threads| {
         eigh::tridiagonal_eigvalsh(call.batch, call.n, call.d, call.e, call.w, threads)
     };
-    cuda = none;
+    cuda = host;
 
     /// Reduction of a Hermitian matrix to real tridiagonal form, A = Q·T·Qᴴ (xSYTRD, xHETRD).
     ///

@@ -36,7 +36,7 @@ super::ops! { schur;
         let (mode, batch, n) = (call.mode, call.batch, call.n);
         dispatch!(schur::gees(mode, batch, n, t, call.z, w, call.sdim, call.info, threads))
     };
-    cuda = none;
+    cuda = (none: "a name of the CPU alone, as is `gees` in JAX");
 
     /// Schur form of a complex matrix, A = Z·T·Zᴴ (cGEES, zGEES).
     ///
@@ -53,7 +53,7 @@ super::ops! { schur;
         let (mode, batch, n) = (call.mode, call.batch, call.n);
         dispatch!(schur::gees(mode, batch, n, t, call.z, w, call.sdim, call.info, threads))
     };
-    cuda = none;
+    cuda = (none: "a name of the CPU alone, as is `gees` in JAX");
 
     /// Schur form of row-major matrices, A = Z·T·Zᴴ.
     ///

@@ -78,7 +78,7 @@ super::ops! { svd;
         let a = in_out(call.scratch);
         dispatch!(svd::gesdd(call.mode, call.batch, call.m, call.n, a, results, threads))
     };
-    cuda = none;
+    cuda = (none: "a name of the CPU alone: jaxlib's on CUDA are gesvd, gesvdj and gesvdp");
 
     /// Singular value decomposition A = U·diag(s)·Vᴴ, by implicit QR steps (xGESVD).
     ///
@@ -224,7 +224,7 @@ super::ops! { svd;
         let (batch, m, n) = (call.batch, call.m, call.n);
         dispatch!(svd::svd_subset(batch, m, n, part, call.a, call.s, call.u, call.vt, threads))
     };
-    cuda = none;
+    cuda = (none: "`svd` and a cut serve it");
 
     /// Singular values of row-major matrices, descending.
     ///
