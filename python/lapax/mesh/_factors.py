@@ -178,14 +178,9 @@ def _lu_forward(options: tuple[Any, ...], a: Array) -> tuple[tuple[Array, Array,
     it = system("lu", (sharding, block), a, a)
     place = it.place_a
     outs = (None, place, None)
-    p, packed, pivots = run(_factors, it.grid.mesh, (place,), outs, a, pivoting=pivoting)
+    p, packed, pivots = run(_lu.lu_in_order, it.grid.mesh, (place,), outs, a, pivoting=pivoting)
     lower, upper = on_shares(_triangles, it.grid.mesh, it.a, 2, packed)
     return (p, lower, upper), (lower, upper, pivots, it)
-
-
-def _factors(a: Tile, *, pivoting: str) -> tuple[Any, ...]:
-    packed, pivots = _lu.lu(a, pivoting=pivoting)
-    return (*_lu.in_order(packed, pivots), pivots)
 
 
 def _triangles(row: Array, col: Array, packed: Array) -> tuple[Array, Array]:

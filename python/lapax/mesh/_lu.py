@@ -36,15 +36,39 @@ PIVOTING = ("partial", "tournament")
 
 class _State(NamedTuple):
     """`order`: of which step each row here is the pivot, the padded size if of none yet;
-    `pivots`: the row of each step; both by position."""
+    `pivots`: the row of each step; both by position. `upper`: U in order, where that is wanted."""
 
     window: Array
     order: Array
     pivots: Array
+    upper: Array | None
 
 
 def lu(a: Tile, *, pivoting: str = "partial") -> tuple[Tile, Array]:
     """L below U in the rows as they are, and the position of each step's pivot."""
+    return _eliminated(a, pivoting, None)[:2]
+
+
+def lu_in_order(a: Tile, *, pivoting: str) -> tuple[Array, Tile, Array]:
+    """The rows of A by step, L below U with theirs in that order, A[permutation] = L U, and the
+    position of each step's pivot.
+
+    Of U each step has its rows in all of a column of the grid, so that L's alone are moved.
+    """
+    packed, pivots, upper = _eliminated(a, pivoting, jnp.zeros_like(a.x))
+    x, rows, cols = packed
+    parts = []
+    for start, stop in phases(cols.cut):
+        part = x[:, start * cols.strip : stop * cols.strip]
+        parts.append(moved_rows(part, rows, pivots, rows, start))
+    below = rows.positions()[:, None] // rows.block > cols.positions() // cols.block
+    x = jnp.where(below, jnp.concatenate(parts, 1), upper)
+    index = jnp.arange(rows.cut.size, dtype=jnp.int32)
+    permutation = rows.cut.index(pivots[rows.cut.position(index)]).astype(jnp.int32)
+    return permutation, packed._replace(x=x), pivots
+
+
+def _eliminated(a: Tile, pivoting: str, upper: Array | None) -> tuple[Tile, Array, Array | None]:
     a = with_identity(a)
     x, rows, cols = a
     size = rows.cut.padded
@@ -52,11 +76,13 @@ def lu(a: Tile, *, pivoting: str = "partial") -> tuple[Tile, Array]:
     pivots = jnp.zeros((size,), jnp.int32)
     factored = {"partial": _partial.factored, "tournament": _tournament.factored}[pivoting]
     for start, stop in phases(cols.cut):
-        window = x[:, start * cols.strip :]
-        state = loop(start, stop, _step(a, start, factored), _State(window, order, pivots))
-        order, pivots = state.order, state.pivots
-        x = lax.dynamic_update_slice(x, state.window, (0, start * cols.strip))
-    return a._replace(x=x), pivots
+        at = (0, start * cols.strip)
+        right = None if upper is None else upper[:, at[1] :]
+        state = _State(x[:, at[1] :], order, pivots, right)
+        window, order, pivots, right = loop(start, stop, _step(a, start, factored), state)
+        x = lax.dynamic_update_slice(x, window, at)
+        upper = None if upper is None else lax.dynamic_update_slice(upper, right, at)
+    return a._replace(x=x), pivots, upper
 
 
 def _step(a: Tile, start: int, factored: Any) -> Any:
@@ -73,7 +99,11 @@ def _step(a: Tile, start: int, factored: Any) -> Any:
         window = set_rows_at(state.window - l21 @ u12, chosen, jnp.where(right, u12, old), rows)
         window = set_column_panel(window, panel, cols, k, start)
         pivots = lax.dynamic_update_slice_in_dim(state.pivots, chosen, k * block, 0)
-        return _State(window, order, pivots)
+        upper = state.upper
+        if upper is not None:
+            row = set_column_panel(jnp.where(right, u12, 0), factors, cols, k, start)
+            upper = set_row_block(upper, row, rows, k)
+        return _State(window, order, pivots, upper)
 
     return step
 
@@ -191,14 +221,6 @@ def _parity(permutation: Array) -> Array:
     least, _ = loop(0, max(size - 1, 1).bit_length(), double, (identity, permutation))
     cycles = jnp.sum(least == identity)
     return 1 - 2 * ((size - cycles) % 2)
-
-
-def in_order(a: Tile, pivots: Array) -> tuple[Array, Tile]:
-    """The rows of A by step, and L below U with theirs in that order: A[permutation] = L U."""
-    x, rows, _ = a
-    index = jnp.arange(rows.cut.size, dtype=jnp.int32)
-    permutation = rows.cut.index(pivots[rows.cut.position(index)]).astype(jnp.int32)
-    return permutation, a._replace(x=moved_rows(x, rows, pivots, rows))
 
 
 def identity(a: Tile) -> Tile:

@@ -112,8 +112,9 @@ def set_rows_at(x: Array, positions: Array, new: Array, rows: Dim) -> Array:
     return x.at[here].set(new, mode="drop")
 
 
-def moved_rows(x: Array, rows: Dim, sources: Array, to: Dim) -> Array:
-    """Rows at the positions that `sources` has for each position of `to`; zero where out of range.
+def moved_rows(x: Array, rows: Dim, sources: Array, to: Dim, first: int = 0) -> Array:
+    """Rows at the positions that `sources` has for each position of `to`; zero where out of range,
+    and before the block `first`.
 
     One block of the result at a time, so that no device holds more than its share besides.
     """
@@ -124,7 +125,7 @@ def moved_rows(x: Array, rows: Dim, sources: Array, to: Dim) -> Array:
         found = jnp.where(mine[:, None], x[jnp.minimum(here, rows.here - 1)], 0)
         return set_strip(out, to.scatter(found, 0), to, k, 0)
 
-    out: Array = loop(0, to.cut.blocks, body, jnp.zeros((to.here, x.shape[1]), x.dtype))
+    out: Array = loop(first, to.cut.blocks, body, jnp.zeros((to.here, x.shape[1]), x.dtype))
     return out
 
 

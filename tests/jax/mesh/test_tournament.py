@@ -40,9 +40,12 @@ def check(a, permutation, lower, upper, case):
 N = 40
 
 
+GROWTH = 1.9 ** (N - 1)
+
+
 def wilkinson():
-    """On which partial pivoting's U grows to 2^(n-1)."""
-    a = np.tril(-np.ones((N, N)), -1) + np.eye(N)
+    """On which partial pivoting's U grows to 2^(n-1), nearly: to GROWTH, without ties."""
+    a = np.tril(-0.9 * np.ones((N, N)), -1) + np.eye(N)
     a[:, -1] = 1
     return a
 
@@ -86,13 +89,13 @@ def test_adversarial_kinds(kind):
 
 
 def test_growth():
-    """Partial pivoting's is 2^(n-1) for Wilkinson's matrix, so that x is lost; both are small for
-    what is not made to be bad."""
+    """Partial pivoting's is all that it can be for Wilkinson's matrix; both are small for what is
+    not made to be bad."""
     case = Case((4, 2), N, DTYPES[1], P(), 8)
     growth = lambda a, u: np.abs(u).max() / np.abs(a).max()  # noqa: E731
     with case.x64:
         bad, good = KINDS["wilkinson"], case.random(N, N)
-        assert growth(bad, mesh.lu(case.put(bad), block=8).u) == 2.0 ** (N - 1)
+        assert np.isclose(growth(bad, mesh.lu(case.put(bad), block=8).u), GROWTH)
         _, lower, upper = mesh.lu(case.put(good), pivoting="tournament", block=8)
         assert growth(good, upper) < N
         # The rows that were not chosen are no multiple of 1, as partial pivoting's are.
