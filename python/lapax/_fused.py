@@ -25,7 +25,16 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jax.extend.core import Primitive
 
-from lapax import _cuda, _row_major, _rules, _selection, _unused
+from lapax import (
+    _cuda,
+    _exponentials,
+    _found,
+    _matrix_functions,
+    _row_major,
+    _rules,
+    _selection,
+    _unused,
+)
 from lapax import _jax_private as private
 from lapax import _reference as reference
 from lapax._lowering import dtype_name
@@ -50,6 +59,8 @@ def rewrite_programs(
         for platform in alone:
             rule = functools.partial(fused.rule, platform)
             undo.append(private.replace_lowering(fused.primitive, platform, rule, True))
+    for platform in alone:
+        undo.append(private.replace_lowering(_found.found_p, platform, _found.rule, True))
     return undo
 
 
@@ -75,6 +86,7 @@ def _rewritten(alone: Set[str], module: Any, jaxpr: Any) -> Any:
     if platform is not None:
         program.visit({"lu_pivots_to_permutation": _permutation_of_pivots})
         program.visit({name: functools.partial(rule, platform) for name, rule in _RULES.items()})
+        program.visit({private.jit_name(): _exponentials.gradients(platform)})
         program.restore({it.primitive.name for it in _FUSED if not it.is_served(platform)})
     program.without_unused(_unused_rules(platforms) if private.knows_results() else {})
     return program.jaxpr(jaxpr)
@@ -608,7 +620,7 @@ def _call(platform: str, eqn: Any) -> Any:
     """What one equation that stands for a whole function becomes; None where it stays."""
     if not any(holds(body, _PARTS) for body in private.bodies(eqn)):
         return None
-    for match in (_lu_solve_call, _slogdet_call, _hessenberg_call):
+    for match in (_lu_solve_call, _slogdet_call, _hessenberg_call, _matrix_functions.call):
         found = match(platform, eqn)
         if found is not None:
             return found
