@@ -105,7 +105,7 @@ fn rotate_in_blocks<T: Scalar>(
     }
     let vectors = job.vectors == Vectors::Wanted;
     let columns = job.columns(sizes);
-    let form = Form { vectors, columns, adjoint: false, not_finite: NOT_FINITE };
+    let form = Form { vectors, columns, adjoint: false, turned: false, not_finite: NOT_FINITE };
     let Some(plan) = jacobi::plan::<T>(gpu, sizes, form)? else {
         return Ok(false);
     };
@@ -331,6 +331,7 @@ pub fn gesvd<T: Scalar>(
         vectors: wanted == Vectors::Wanted,
         columns: (u_columns, n),
         adjoint: true,
+        turned: false,
         not_finite: NOT_FINITE,
     };
     if let Some(plan) = jacobi::plan::<T>(gpu, sizes, form)? {

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend.core import Primitive
 
 from lapax import _choices, _library, _row_major, _rules, _selection, _unused
@@ -35,17 +36,13 @@ def replace_rules(primitives: Iterable[Primitive]) -> list[Callable[[], None]]:
         return []
     for primitive in primitives:
         name, entry = primitive.name, private.lowering_entry(primitive, PLATFORM)
-        own = (
-            name in _row_major.NAMES
-            and serves(name, PLATFORM)
-            and _selection.serves_op(name, PLATFORM)
-        )
+        own = _has_own(name)
         if entry is None and not own:
             continue
-        stock = private.common_rule(primitive) if entry is None else entry.rule
+        stock = _common_rule(primitive) if entry is None else entry.rule
         rule = functools.partial(_renaming, stock)
         if own:
-            rule = functools.partial(by_rows, name, stock)
+            rule = _own_rule(primitive, stock)
         if name == "eigh" and not _selection.leaves(name, PLATFORM):
             rule = functools.partial(_eigh, primitive, stock)
         inline = entry is None or entry.inline
@@ -58,6 +55,36 @@ def replace_rules(primitives: Iterable[Primitive]) -> list[Callable[[], None]]:
                 private.replace_lowering(_unused.eigh_values_p, PLATFORM, values, inline=True)
             )
     return undo
+
+
+def _has_own(name: str) -> bool:
+    """Whether a target serves the primitive of this name as the CPU's does."""
+    op = "gehrd" if name == "hessenberg" else name
+    own = name in _row_major.NAMES or name == "hessenberg"
+    return own and serves(op, PLATFORM) and _selection.serves_op(op, PLATFORM)
+
+
+def _own_rule(primitive: Primitive, stock: private.Rule) -> private.Rule:
+    if primitive.name == "schur":
+        return functools.partial(schur, primitive, stock)
+    rules = {"eig": eig, "hessenberg": hessenberg, "svd": svd}
+    rule = rules.get(primitive.name, functools.partial(by_rows, primitive.name))
+    return functools.partial(rule, stock)
+
+
+def _common_rule(primitive: Primitive) -> private.Rule:
+    """JAX's rule for any platform, or one that says that JAX has none."""
+    try:
+        return private.common_rule(primitive)
+    except KeyError:
+        return functools.partial(_without_rule, primitive.name)
+
+
+def _without_rule(name: str, ctx: Any, *_: Any, **__: Any) -> Sequence[Any]:
+    raise NotImplementedError(
+        f"{name} of {ctx.avals_in} on platform {PLATFORM}: JAX has no rule for it, and lapax none "
+        "for these arguments"
+    )
 
 
 def replace_formats(primitives: Mapping[Primitive, str]) -> list[Callable[[], None]]:
@@ -129,6 +156,42 @@ def by_rows(
     return _rules.by_rows(name, instead, ctx, operands, params, PLATFORM)
 
 
+def eig(stock: private.Rule, ctx: Any, a: Any, **params: Any) -> Sequence[Any]:
+    """`eig_p`, whose left eigenvectors JAX's rule serves."""
+    op = "eig" if params["compute_right_eigenvectors"] else "eigvals"
+    return by_rows(op, stock, ctx, a, **params)
+
+
+def hessenberg(stock: private.Rule, ctx: Any, a: Any) -> Sequence[Any]:
+    """`hessenberg_p`, for which JAX has a rule on the CPU alone: H and its reflectors."""
+    (aval,) = ctx.avals_in
+    target = next(target for target in targets(PLATFORM) if target.signature.op == "gehrd")
+    variant = target.signature.variant(dtype_name(aval.dtype))
+    if variant is None or not is_static(aval.shape) or for_others(ctx):
+        kept: Sequence[Any] = stock(ctx, a)
+        return kept
+    batch = private.batch_specs("gehrd", [aval], (2,))
+    info = private.result_aval(aval, aval.shape[:-2], np.dtype(np.int32), batch)
+    whole = ctx.replace(avals_out=[*ctx.avals_out, info])
+    attributes = {"low": np.int32(1), "high": np.int32(aval.shape[-1])}
+    return list(lower_target(whole, target, variant, (a,), attributes))[:2]
+
+
+def schur(
+    primitive: Primitive, stock: private.Rule, ctx: Any, a: Any, **params: Any
+) -> Sequence[Any]:
+    """`schur_p`, for which JAX has a rule on the CPU alone; without vectors these are dropped."""
+    both = {**params, "compute_schur_vectors": True}
+    avals = private.result_avals(primitive, ctx.avals_in, **both)
+    results = by_rows("schur", stock, ctx.replace(avals_out=avals), a, **both)
+    return list(results)[: len(ctx.avals_out)]
+
+
+def svd(stock: private.Rule, ctx: Any, a: Any, **params: Any) -> Sequence[Any]:
+    """`svd_p`."""
+    return by_rows("svd" if params["compute_uv"] else "svdvals", stock, ctx, a, **params)
+
+
 def _renaming(stock: private.Rule, ctx: Any, *args: Any, **params: Any) -> Any:
     """JAX's rule, its calls going to lapax unless the program is to run without lapax."""
     return private.rename_calls(lambda: stock(ctx, *args, **params), _names(ctx))
@@ -170,7 +233,7 @@ def _by_syevd(
     subset_by_index: tuple[int, int] | None,
     **params: Any,
 ) -> Sequence[Any]:
-    """The last results of JAX's rule, one for each of `axes`, or of each the range along its axis."""
+    """The last results of JAX's rule, one for each of `axes`, or the range of each along its axis."""
     whole = {**params, "subset_by_index": None}
     avals = private.result_avals(primitive, ctx.avals_in, **whole)
     first = len(avals) - len(axes)

@@ -42,6 +42,10 @@ _FEW_THREADS, _LONG = 128, 512
 as `cuda/src/tridiagonal.rs` has it for jaxlib's call."""
 
 
+_BLOCK = 64 << 10
+"""The bytes of shared memory that a block has on every GPU: those of compute capability 7.5."""
+
+
 def attributes(
     platform: str, name: str, avals: Sequence[Any], params: Mapping[str, Any]
 ) -> Attributes | None:
@@ -49,12 +53,12 @@ def attributes(
     if not all(is_static(aval.shape) for aval in avals):
         return None
     if platform == "cpu":
-        slower = _SLOWER_ON_THE_CPU.get(name, _never)
+        slower, known = _SLOWER_ON_THE_CPU.get(name, _never), _ATTRIBUTES
     elif _is_by_qr(params):
         return None
     else:
-        slower = functools.partial(_slower_on_cuda, name)
-    return None if slower(avals) else _ATTRIBUTES[name](avals, params)
+        slower, known = functools.partial(_slower_on_cuda, name), _ATTRIBUTES | _ON_CUDA
+    return None if slower(avals) else known[name](avals, params)
 
 
 def held(name: str, avals: Sequence[Any]) -> bool:
@@ -69,10 +73,10 @@ def _is_by_qr(params: Mapping[str, Any]) -> bool:
 
 def _slower_on_cuda(name: str, avals: Sequence[Any]) -> bool:
     """Whether the table of choices ends below the first operand's order, or as an op's own rule."""
-    if (slower := _SLOWER_ON_CUDA.get(name)) is not None:
-        return slower(avals)
+    if _SLOWER_ON_CUDA.get(name, _never)(avals):
+        return True
     a, *_ = avals
-    *batch, m, n = a.shape
+    *batch, m, n = (1, *a.shape)  # A diagonal alone has one dimension.
     return bool(max(m, n) > _choices.largest(name, dtype_name(a.dtype), math.prod(batch)))
 
 
@@ -84,6 +88,15 @@ def _few_long_systems(avals: Sequence[Any]) -> bool:
 
 def _always_slower(_: Sequence[Any]) -> bool:
     return True
+
+
+def _beyond_rotations(avals: Sequence[Any]) -> bool:
+    """Whether a block of some GPU cannot hold a matrix whose columns are rotated and the rotations,
+    as `cuda/src/jacobi.rs` has it or a little more."""
+    a, *_ = avals
+    rows, columns = max(a.shape[-2:]), min(a.shape[-2:])
+    elements = (rows + columns + 2) * columns + 6 * rows + 64
+    return bool(elements * a.dtype.itemsize > _BLOCK)
 
 
 def _beyond_small(avals: Sequence[Any]) -> bool:
@@ -106,10 +119,12 @@ _SLOWER_ON_THE_CPU: dict[str, Callable[[Sequence[Any]], bool]] = {
 """Where a call on the CPU takes longer than what JAX makes of it."""
 
 _SLOWER_ON_CUDA: dict[str, Callable[[Sequence[Any]], bool]] = {
+    "svd": _beyond_rotations,
+    "svdvals": _beyond_rotations,
     "symmetrize": _always_slower,
     "tridiagonal_solve": _few_long_systems,
 }
-"""The same on CUDA, where it is not for the size of a matrix. XLA makes a Hermitian part as what
+"""The same on CUDA, besides what the table of choices says. XLA makes a Hermitian part as what
 reads it wants it to lie."""
 
 
@@ -199,6 +214,23 @@ def _by_halves(params: Mapping[str, Any]) -> bool:
     return algorithm is None or algorithm.name in ("DEFAULT", "DIVIDE_AND_CONQUER", "POLAR")
 
 
+def _svd_by_rotations(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    if not _whole_by_rotations(params):
+        return None
+    return {"full_matrices": np.bool_(params["full_matrices"])}
+
+
+def _svdvals_by_rotations(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    return {} if _whole_by_rotations(params) else None
+
+
+def _whole_by_rotations(params: Mapping[str, Any]) -> bool:
+    """The same for Jacobi's, or whichever JAX would take."""
+    algorithm = params.get("algorithm")
+    known = algorithm is None or algorithm.name in ("DEFAULT", "JACOBI")
+    return params["subset_by_index"] is None and known
+
+
 def _lu_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
     return {"trans_x": np.uint8(ord("NTC"[params["trans"]]))}
 
@@ -249,6 +281,12 @@ _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes |
     "tridiagonal_solve": _tridiagonal_solve,
     "triangular_solve": _triangular_solve,
 }
+
+_ON_CUDA: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes | None]] = {
+    "svd": _svd_by_rotations,
+    "svdvals": _svdvals_by_rotations,
+}
+"""Where a target on CUDA serves other parameters."""
 
 NAMES = frozenset(_ATTRIBUTES)
 """The primitives."""

@@ -145,7 +145,25 @@ super::ops! { eig;
     cpu = any("lapax_eig"), |call, threads| {
         dispatch!(eig::eig(call.batch, call.n, call.a, call.w, call.v, threads))
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA matrices up to order 64, or to what a block holds, are the device's, of which the order of
+        /// eigenvalues may be another; larger ones are the CPU's, for which the call waits for the device.
+        "lapax_eig", queued,
+        load(lapax_cuda::schur::load_eig::<T>),
+        run(|call, gpu| {
+            let (a, w) = (device::input(&call.a), device::output(&call.w));
+            let v = Some(device::output(&call.v));
+            if lapax_cuda::schur::eig(gpu, call.batch, call.n, a, w, v)? {
+                return Ok(());
+            }
+            let host = gpu.read(device::input(&call.a))?;
+            let (mut w, mut v) = (device::zeros(&call.w), device::zeros(&call.v));
+            let (batch, n, threads) = (call.batch, call.n, &device::host_threads());
+            dispatch!(eig::eig(batch, n, &host[..], &mut w[..], &mut v[..], threads))?;
+            gpu.write(device::output(&call.w), &w)?;
+            gpu.write(device::output(&call.v), &v)
+        }),
+    };
 
     /// Eigenvalues of row-major general matrices.
     ///
@@ -159,7 +177,22 @@ super::ops! { eig;
     cpu = any("lapax_eigvals"), |call, threads| {
         dispatch!(eig::eigvals(call.batch, call.n, call.a, call.w, threads))
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA as `eig`.
+        "lapax_eigvals", queued,
+        load(lapax_cuda::schur::load_eig::<T>),
+        run(|call, gpu| {
+            let (a, w) = (device::input(&call.a), device::output(&call.w));
+            if lapax_cuda::schur::eig(gpu, call.batch, call.n, a, w, None)? {
+                return Ok(());
+            }
+            let host = gpu.read(device::input(&call.a))?;
+            let mut w = device::zeros(&call.w);
+            let (batch, n, threads) = (call.batch, call.n, &device::host_threads());
+            dispatch!(eig::eigvals(batch, n, &host[..], &mut w[..], threads))?;
+            gpu.write(device::output(&call.w), &w)
+        }),
+    };
 
     /// Eigenvalues and right eigenvectors of a general matrix, on the device (cusolverDnXgeev).
     ///

@@ -224,6 +224,24 @@ def _svd(args: Arrays, rets: Arrays) -> float:
     return distance((u * s[..., None, :]) @ vt, a)
 
 
+def _similar_by_vectors(args: Arrays, rets: Arrays) -> float:
+    (a,), (t, z) = args, rets
+    return max(distance(a @ z, z @ t, a), distance(adjoint(z) @ z, np.eye(z.shape[-1])))
+
+
+def _trace(args: Arrays, rets: Arrays) -> float:
+    """The eigenvalues add up to A's trace."""
+    (a,), (w,) = args, rets
+    sums = np.broadcast_to(w.sum(-1)[..., None], w.shape)
+    return distance(sums, np.trace(a, axis1=-2, axis2=-1)[..., None], a)
+
+
+def _as_large(args: Arrays, rets: Arrays) -> float:
+    """A Hessenberg form has A's Frobenius norm; below it are its reflectors."""
+    a, h = (np.linalg.norm(x, axis=(-2, -1)) for x in (args[0], np.triu(rets[0], -1)))
+    return distance(np.broadcast_to(h[..., None], args[0].shape[:-1]), a[..., None])
+
+
 def _eig(args: Arrays, rets: Arrays) -> float:
     (a,), (w, v) = args, rets
     return distance(a @ v, v * w[..., None, :], a)
@@ -231,7 +249,14 @@ def _eig(args: Arrays, rets: Arrays) -> float:
 
 def _eig_by_host(a: Any) -> Any:
     how = jax.lax.linalg.EigImplementation.LAPACK
-    return jax.lax.linalg.eig(a, compute_left_eigenvectors=False, implementation=how)
+    return jax.lax.linalg.eig(a, implementation=how)
+
+
+def _left(args: Arrays, rets: Arrays) -> float:
+    (a,), (w, left, right) = args, rets
+    return max(
+        distance(adjoint(a) @ left, left * np.conj(w)[..., None, :], a), _eig(args, (w, right))
+    )
 
 
 def _multiplied(args: Arrays, rets: Arrays) -> float:
@@ -351,15 +376,39 @@ PROGRAMS = (
         lambda args, rets: distance(rets[0], (args[0] + adjoint(args[0])) / 2),
         ("lapax_symmetrize",),
     ),
-    Program("svd", _svd_by("DEFAULT"), tall, _svd, ("cusolver_gesvdj_ffi",)),
-    Program("svd_qr", _svd_by("QR"), tall, _svd, ("cusolver_gesvd_ffi",)),
-    Program("svd_polar", _svd_by("POLAR"), tall, _svd, ("cusolver_gesvdp_ffi",)),
-    Program("eig", jnp.linalg.eig, square, _eig, ("cusolver_geev_ffi",)),
     Program(
-        "eig_by_host", _eig_by_host, square, _eig, ("cuhybrid_eig_real",), dtypes=REAL,
+        "svd", _svd_by("DEFAULT"), tall, _svd, ("cusolver_gesvdj_ffi",), small=("lapax_svd",)
     ),
     Program(
-        "eig_by_host_complex", _eig_by_host, square, _eig, ("cuhybrid_eig_comp",), dtypes=COMPLEX,
+        "svdvals", jnp.linalg.svdvals, tall,
+        lambda args, rets: distance(rets[0], np.linalg.svd(args[0], compute_uv=False)),
+        ("cusolver_gesvdj_ffi",), small=("lapax_svdvals",),
+    ),
+    Program("schur", jsl.schur, square, _similar_by_vectors, ("lapax_schur",)),
+    Program(
+        "hessenberg", lambda a: jsl.hessenberg(a, calc_q=True), square, _similar_by_vectors,
+        ("lapax_hess",),
+    ),
+    Program(
+        "hessenberg_alone", lambda a: jax.lax.linalg.hessenberg(a)[0], square,
+        _as_large, ("lapax_gehrd",),
+    ),
+    Program("svd_qr", _svd_by("QR"), tall, _svd, ("cusolver_gesvd_ffi",)),
+    Program("svd_polar", _svd_by("POLAR"), tall, _svd, ("cusolver_gesvdp_ffi",)),
+    Program(
+        "eig", jnp.linalg.eig, square, _eig, ("cusolver_geev_ffi",), small=("lapax_eig",)
+    ),
+    Program(
+        "eigvals", jnp.linalg.eigvals, square,
+        _trace,
+        ("cusolver_geev_ffi",), small=("lapax_eigvals",),
+    ),
+    Program(
+        "eig_by_host", _eig_by_host, square, _left, ("cuhybrid_eig_real",), dtypes=REAL,
+    ),
+    Program(
+        "eig_by_host_complex", _eig_by_host, square, _left, ("cuhybrid_eig_comp",),
+        dtypes=COMPLEX,
     ),
     Program(
         "qr_pivoting", lambda a: jsl.qr(a, mode="economic", pivoting=True), tall,

@@ -20,6 +20,7 @@ from programs import emitted_calls, run_python
 F32 = np.float32
 SQUARE = jax.ShapeDtypeStruct((5, 4, 4), F32)
 LARGE = jax.ShapeDtypeStruct((5, 400, 400), F32)
+MATRIX = jax.ShapeDtypeStruct((4, 4), F32)
 TALL = jax.ShapeDtypeStruct((5, 6, 4), F32)
 LONG = jax.ShapeDtypeStruct((2, 600), F32)
 ROWS = jax.ShapeDtypeStruct((5, 6), F32)
@@ -34,6 +35,11 @@ pytestmark = pytest.mark.skipif(
 def calls(function, *avals, platform="cuda"):
     lowered = jax.jit(function).trace(*avals).lower(lowering_platforms=(platform,))
     return re.findall(r"custom_call @([\w.]+)", lowered.as_text())
+
+
+def eig_by_host(a, left):
+    how = jax.lax.linalg.EigImplementation.LAPACK
+    return jax.lax.linalg.eig(a, compute_left_eigenvectors=left, implementation=how)
 
 
 def qr_svd(a, **params):
@@ -54,7 +60,10 @@ PROGRAMS = {
     "some of eigh": (some_of_eigh, (SQUARE,), ["lapax_eigh_subset"]),
     "some of large eigh": (some_of_eigh, (LARGE,), ["cusolver_syevd_ffi"]),
     "some of large eigvalsh": (lambda a: some_of_eigh(a)[1], (LARGE,), ["cusolver_syevd_ffi"]),
-    "svd": (jnp.linalg.svd, (TALL,), ["cusolver_gesvdj_ffi"]),
+    "svd": (jnp.linalg.svd, (TALL,), ["lapax_svd"]),
+    "large svd": (jnp.linalg.svd, (LARGE,), ["cusolver_gesvdj_ffi"]),
+    "svdvals": (jnp.linalg.svdvals, (TALL,), ["lapax_svdvals"]),
+    "large svdvals": (jnp.linalg.svdvals, (LARGE,), ["cusolver_gesvdj_ffi"]),
     "svd by qr": (qr_svd, (TALL,), ["cusolver_gesvd_ffi"]),
     "values by qr": (lambda a: qr_svd(a, compute_uv=False), (TALL,), ["cusolver_gesvd_ffi"]),
     "qr": (jnp.linalg.qr, (TALL,), ["lapax_qr"]),
@@ -71,6 +80,15 @@ PROGRAMS = {
         (LARGE, LARGE),
         ["cusolver_getrf_ffi", "cu_lu_pivots_to_permutation"],
     ),
+    "eig": (lambda a: eig_by_host(a, left=False), (SQUARE,), ["lapax_eig"]),
+    "eigvals": (jnp.linalg.eigvals, (SQUARE,), ["lapax_eigvals"]),
+    "left eigenvectors": (lambda a: eig_by_host(a, left=True), (SQUARE,), ["cuhybrid_eig_real"]),
+    "large eig": (lambda a: eig_by_host(a, left=False), (LARGE,), ["cuhybrid_eig_real"]),
+    "schur": (jsl.schur, (LARGE,), ["lapax_schur"]),
+    "schur alone": (lambda a: jsl.schur(a)[0], (SQUARE,), ["lapax_schur"]),
+    "hessenberg": (lambda a: jsl.hessenberg(a, calc_q=True), (LARGE,), ["lapax_hess"]),
+    "hessenberg alone": (jsl.hessenberg, (SQUARE,), ["lapax_gehrd"]),
+    "sqrtm": (jsl.sqrtm, (MATRIX,), ["lapax_schur"]),
     "tridiagonal": (jax.lax.linalg.tridiagonal, (SQUARE,), ["cusolver_sytrd_ffi"]),
     "tridiagonal_solve": (
         jax.lax.linalg.tridiagonal_solve,
@@ -197,7 +215,10 @@ def test_targets_on_cuda_have_both_stages():
     )
     own = {f"cusparse_{form}_{op}_ffi" for form, names in formats for op in names}
     own |= {target.name for target in lapax.targets("CUDA") if target.name.startswith("lapax_")}
-    own -= {"lapax_tridiagonal_solve"}  # It takes scratch.
+    # They take scratch, or go to the host.
+    own -= {
+        f"lapax_{op}" for op in ("eig", "eigvals", "gehrd", "hess", "schur", "tridiagonal_solve")
+    }
     assert captured == {"cu_lu_pivots_to_permutation", "cu_cholesky_update_ffi"} | own
 
 

@@ -25,6 +25,10 @@ def largest(name, dtype):
     return (WITH_VECTORS if "eig" in name else LARGEST)[dtype]
 
 
+ROTATED = {"float32": 88, "float64": 61, "complex64": 61, "complex128": 42}
+"""The same where singular vectors are beside the matrix."""
+
+
 def square(n, dtype=np.float32, batch=(7,)):
     return jax.ShapeDtypeStruct((*batch, n, n), dtype)
 
@@ -95,6 +99,67 @@ def test_a_small_batch_is_one_call_and_nothing_else(name, dtype):
     for n in (4, 20, largest(name, dtype)):  # JAX writes out determinants of fewer
         calls, others = operations(function, *[square(n, dtype)] * count)
         assert (calls, others) == ([f"lapax.{target}"], []), n
+
+
+SPECTRAL = {
+    "svd": (jnp.linalg.svd, "lapax_svd"),
+    "thin svd": (lambda a: jnp.linalg.svd(a, full_matrices=False), "lapax_svd"),
+    "svdvals": (jnp.linalg.svdvals, "lapax_svdvals"),
+    "schur": (jsl.schur, "lapax_schur"),
+    "hessenberg": (lambda a: jsl.hessenberg(a, calc_q=True), "lapax_hess"),
+    "eig": (jnp.linalg.eig, "lapax_eig"),
+    "eigvals": (jnp.linalg.eigvals, "lapax_eigvals"),
+}
+
+
+@pytest.mark.parametrize("name", SPECTRAL)
+@pytest.mark.parametrize("dtype", LARGEST)
+def test_so_is_a_decomposition(name, dtype):
+    function, target = SPECTRAL[name]
+    for n in (4, 20, ROTATED[dtype]):
+        calls, others = operations(function, square(n, dtype))
+        assert (calls, others) == ([f"lapax.{target}"], []), n
+
+
+@pytest.mark.parametrize("dtype", LARGEST)
+def test_singular_values_of_larger_ones_are_composed_as_before(dtype):
+    for name in ("svd", "thin svd", "svdvals"):
+        calls, _ = operations(SPECTRAL[name][0], square(ROTATED[dtype] + 1, dtype))
+        assert calls == ["lapax.cusolver_gesvdj_ffi"]
+
+
+def test_wide_and_tall_ones_are_one_call():
+    for shape in ((7, 200, 6), (7, 6, 200)):
+        a = jax.ShapeDtypeStruct(shape, np.float64)
+        assert operations(jnp.linalg.svd, a) == (["lapax.lapax_svd"], [])
+
+
+@pytest.mark.parametrize("name", ["QR", "POLAR"])
+def test_another_algorithm_is_cusolvers(name):
+    algorithm = getattr(jax.lax.linalg.SvdAlgorithm, name, None)
+    if algorithm is None:
+        pytest.skip(f"this JAX has no SvdAlgorithm.{name}")
+    calls, _ = operations(lambda a: jax.lax.linalg.svd(a, algorithm=algorithm), square(4))
+    assert calls == ["lapax.cusolver_gesvd_ffi" if name == "QR" else "lapax.cusolver_gesvdp_ffi"]
+
+
+FUNCTIONS = {
+    "sqrtm": (jsl.sqrtm, 1),
+    "funm": (lambda a: jsl.funm(a, jnp.exp), 1),
+    "rsf2csf": (jsl.rsf2csf, 2),
+    "solve_sylvester": (getattr(jsl, "solve_sylvester", None), 3),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("n", [5, 300])
+def test_functions_by_schur_forms_call_nothing_but_lapax(name, n):
+    function, count = FUNCTIONS[name]
+    if function is None:
+        pytest.skip(f"this JAX has no {name}")
+    calls, _ = operations(function, *[square(n, batch=())] * count)
+    assert calls
+    assert all(call.startswith("lapax.") for call in calls), calls
 
 
 @pytest.mark.parametrize("name", WHOLE)

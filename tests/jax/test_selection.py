@@ -185,7 +185,7 @@ def test_compiled_functions_follow():
     [
         ({"leave": "gepq3"}, ValueError, "install: leave: nothing is named 'gepq3'; did you mean"),
         ({"only": ["lu", "gesv"]}, ValueError, "install: only: nothing is named 'gesv'; "),
-        ({"leave": "cuda:hess"}, ValueError, "nothing is named 'hess' on platform cuda; Names are"),
+        ({"leave": "cuda:gees"}, ValueError, "nothing is named 'gees' on platform cuda; Names are"),
         ({"leave": "tpu:qr"}, ValueError, "nothing is named 'qr' on platform tpu; Names are cpu, "),
         ({"platforms": "tpu"}, ValueError, 'install: platforms: expected "cpu" or "cuda", got'),
         ({"leave": [3]}, TypeError, "install: leave: expected names, got 3"),

@@ -1,6 +1,7 @@
 // Every kernel for every scalar, on ragged sizes, in several orders of its threads, with operands of
 // exactly their size on the heap: for a sanitizer (`../sanitized`). What is computed is checked elsewhere.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -105,6 +106,18 @@ struct EighCall {
   long long batch;
   int n, start, count, group, upper, mean, bytes;
 };
+struct SchurCall {
+  const void* a;
+  void *t, *z;
+  long long batch;
+  int n, task;
+};
+struct EigCall {
+  const void* a;
+  void *w, *v;
+  long long batch;
+  int n;
+};
 struct TriangularCall {
   const void *a, *b;
   void* x;
@@ -198,16 +211,47 @@ template <class R> void svd(const std::string& type, int parts, int m, int n, un
   for (int vectors : {0, 1})
     for (int adjoint : {0, 1})
       for (int u_columns : {k, m}) {
-        if (adjoint && m < n) continue;
         const int v_columns = u_columns == m ? n : k;
         const size_t elements = (rows | 1) * k + vectors * ((k | 1) * k + 2 * rows);
-        const size_t shared = elements * parts * sizeof(R) + 2 * numbers * sizeof(R) + k * sizeof(int32_t);
+        const size_t shared = elements * parts * sizeof(R) + 2 * numbers * sizeof(R) + 2 * k * sizeof(int32_t);
         Operand<R> a(BATCH * m * n * parts), s(BATCH * k), u(BATCH * m * u_columns * parts);
         Operand<R> v(BATCH * n * v_columns * parts);
         std::vector<int32_t> info(BATCH);
-        launch("gesvdj" + type, 64, 1, shared, seed, a.data(), s.data(), u.data(), v.data(), info.data(),
-               BATCH, m, n, u_columns, v_columns, vectors, adjoint, -4, rows > 16 ? 32 : 8);
+        // By rows without info.
+        for (int turned : {0, vectors})
+          launch("gesvdj" + type, 64, 1, shared, seed, a.data(), s.data(), u.data(), v.data(),
+                 turned ? nullptr : info.data(), BATCH, m, n, u_columns, v_columns, vectors, adjoint,
+                 turned, -4, rows > 16 ? 32 : 8);
       }
+}
+
+template <class R> void schur(const std::string& type, int parts, int n, unsigned seed) {
+  Operand<R> a(BATCH * n * n * parts), t(BATCH * n * n * parts), z(BATCH * n * n * parts);
+  // A cyclic shift takes exceptional ones, and two small elements in a row begin a sweep late.
+  const R root = std::sqrt(std::numeric_limits<R>::epsilon()) / 4;
+  for (int e = 0; e < n * n && !odd && n > 2; e++) {
+    const int i = e / n, j = e % n;
+    for (int part = 0; part < parts; part++) {
+      a[e * parts + part] = part == 0 && i == (j + 1) % n;
+      if (i > j) a[(n * n + e) * parts + part] = i == j + 1 && part == 0 ? (i + 2 < n ? root : 1) : 0;
+    }
+  }
+  // Equal eigenvalues, and lengths that are far apart.
+  const R twins[2][BATCH][4] = {{{1, 1, R(1e-20), 1}, {2, 1, -1, 0}, {2, -1, 1, 0}},
+                                {{0, 1, R(std::ldexp(1.0, -300)), 0}, {1, 0, 1, 1}, {0, 1, -1, 0}}};
+  for (int e = 0; e < BATCH * 4 && n == 2 && seed < 2; e++)
+    for (int part = 0; part < parts; part++) a[e * parts + part] = part ? 0 : twins[seed][e / 4][e % 4];
+  const size_t shared = 2 * (size_t)(2 * (n | 1) + 1) * n * parts * sizeof(R);
+  for (int task : {0, 1}) {
+    SchurCall call = {a.data(), t.data(), z.data(), BATCH, n, task};
+    launch("schur" + type, 64, 1, shared, seed, call);
+  }
+  Operand<R> w(BATCH * n * 2), v(BATCH * n * n * 2);
+  for (void* vectors : {(void*)v.data(), (void*)nullptr}) {
+    EigCall call = {a.data(), w.data(), vectors, BATCH, n};
+    const size_t elements = (n | 1) * n * (parts + (vectors ? parts + 2 : 0)) + n;
+    launch("eig" + type, 64, 1, 2 * ((elements * sizeof(R) + 15) / 16 * 16), seed, call);
+  }
 }
 
 // Rows that are empty, long, and not of the matrix; offsets past the entries.
@@ -274,6 +318,7 @@ template <class R> void all(const std::string& type, int parts) {
       factor<R>(type, parts, n, n, seed);
       factor<R>(type, parts, n + 7, n, seed);
       if (n == 2) factor<R>(type, parts, 130, n, seed);
+      if (n <= 5 || n == 33) schur<R>(type, parts, n, seed);
       if (n <= 5)
         for (auto [rows, columns] : {std::pair(n, n), std::pair(n + 13, n), std::pair(n, n + 13)})
           svd<R>(type, parts, rows, columns, seed);

@@ -14,6 +14,7 @@ mod hermitian;
 mod host;
 mod lu_pivots;
 mod orthogonal;
+mod schur;
 mod solve;
 mod sparse;
 mod svd;
