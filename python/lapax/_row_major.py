@@ -76,8 +76,8 @@ def _slower_on_cuda(name: str, avals: Sequence[Any]) -> bool:
     if _SLOWER_ON_CUDA.get(name, _never)(avals):
         return True
     a, *_ = avals
-    *batch, m, n = (1, *a.shape)  # A diagonal alone has one dimension.
-    return bool(max(m, n) > _choices.largest(name, dtype_name(a.dtype), math.prod(batch)))
+    order, batch = max(a.shape[-2:]), math.prod(a.shape[:-2])
+    return bool(order > _choices.largest(name, dtype_name(a.dtype), batch))
 
 
 def _few_long_systems(avals: Sequence[Any]) -> bool:

@@ -27,7 +27,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from evening import ABSENT
+from evening import ABSENT, LOST
 
 import lapax
 from lapax import _choices, check
@@ -57,7 +57,7 @@ these and those of the table of choices are looked at from both sides."""
 LONGEST = 0.3
 """Seconds of a call of the heat map; a batch ten times as large is not tried after longer ones."""
 
-SHARE_OF_MEMORY = 16
+SHARE_OF_MEMORY = 64
 """A heat map's operand may have this part of the GPU's memory."""
 
 
@@ -95,7 +95,7 @@ def main() -> int:
                 line, lost = _done(work)
                 _write(file, {"step": step, "piece": name, **line})
                 if lost:
-                    return 1
+                    return LOST
     return 0
 
 
