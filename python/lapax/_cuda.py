@@ -233,7 +233,7 @@ def _by_syevd(
     subset_by_index: tuple[int, int] | None,
     **params: Any,
 ) -> Sequence[Any]:
-    """The last results of JAX's rule, one for each of `axes`, or of each the range along it."""
+    """The last results of JAX's rule, one for each of `axes`: of each the range along its axis."""
     whole = {**params, "subset_by_index": None}
     avals = private.result_avals(primitive, ctx.avals_in, **whole)
     first = len(avals) - len(axes)
