@@ -235,6 +235,7 @@ mod tests {
     use num_complex::Complex;
 
     use super::{Scalar, shared_memory};
+    use crate::choices::for_gpu;
 
     /// Whether a block of every GPU holds a matrix of this order and not the next: 64 KiB of compute capability 7.5,
     /// of which the kernel itself has less than half a KiB.
@@ -245,11 +246,15 @@ mod tests {
     }
 
     #[test]
-    fn orders_of_python_are_the_largest_of_every_gpu() {
-        // `WITH_VECTORS` of python/lapax/_row_major.py.
-        assert!(is_largest::<f32>(100));
-        assert!(is_largest::<f64>(72));
-        assert!(is_largest::<Complex<f32>>(72));
-        assert!(is_largest::<Complex<f64>>(50));
+    fn orders_of_the_table_of_choices_are_the_largest_of_every_gpu() {
+        let table = for_gpu(None).expect("the table of this crate");
+        let order = |dtype: &str| {
+            let order = table["eigh"]["batches"][dtype].as_u64();
+            order.and_then(|order| usize::try_from(order).ok()).unwrap_or(0)
+        };
+        assert!(is_largest::<f32>(order("f32")));
+        assert!(is_largest::<f64>(order("f64")));
+        assert!(is_largest::<Complex<f32>>(order("c64")));
+        assert!(is_largest::<Complex<f64>>(order("c128")));
     }
 }
