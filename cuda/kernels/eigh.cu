@@ -1,17 +1,18 @@
-// Batches of small row-major Hermitian matrices: A V = V diag(w) by two-sided Jacobi rotations, in one launch.
+// Batches of small row-major Hermitian matrices: A V = V diag(w) by two-sided Jacobi rotations, in one
+// launch.
 //
-// a: [n, n], of which a triangle is read, or the mean with the adjoint; w: [count], the eigenvalues from place
-// `start` on of all in ascending order; v: [n, count], their vectors as columns, or null where the values alone are
-// wanted. v may be a where it is as large. A vector has the phase of docs/numerics.md. w and v are NaN where what is
-// read is not finite, or rotations do not end.
+// a: [n, n], of which a triangle is read, or the mean with the adjoint; w: [count], the eigenvalues from
+// place `start` on of all in ascending order; v: [n, count], their vectors as columns, or null where the
+// values alone are wanted. v may be a where it is as large. A vector has the phase of docs/numerics.md. w and
+// v are NaN where what is read is not finite, or rotations do not end.
 //
 // A sweep meets each pair of rows once, in rounds of pairs that have no row in common (Brent and Luk, SIAM J.
 // Sci. Stat. Comput. 6, 1985): a round finds the rotation of each pair, J, then A is J^H A J, by squares of
 // two pairs each, and V is V J. Sweeps end where all that is beside the diagonal is below the roundoff of A's
 // largest entry. A rotation for less would be none, so that a matrix that is done waits for its neighbours.
 //
-// `group` lanes of a warp have a matrix (eigh_warp), or a block (eigh_block): no fewer than n. Each has `bytes` of
-// shared memory, a multiple of 16, for what `Workspace` says.
+// `group` lanes of a warp have a matrix (eigh_warp), or a block (eigh_block): no fewer than n. Each has
+// `bytes` of shared memory, a multiple of 16, for what `Workspace` says.
 #include "scalar.cuh"
 
 namespace {
@@ -61,9 +62,9 @@ template <bool BLOCK> struct Team {
 
 INLINE int row(int i) { return i * (i + 1) / 2; }
 
-// A matrix in shared memory: the lower triangle by rows, of order `players`, an even number, for which a row of
-// zeros is added; V by columns; the rotations of a round, and which rows they are of; for each vector its place
-// among all, and which component has its phase.
+// A matrix in shared memory: the lower triangle by rows, of order `players`, an even number, for which a row
+// of zeros is added; V by columns; the rotations of a round, and which rows they are of; for each place among
+// all eigenvalues which one has it, and for each vector which component has its phase.
 template <class T> struct Workspace {
   using R = RealOf<T>;
   int n, players, pairs, ld;
@@ -84,16 +85,16 @@ template <class T> struct Workspace {
   }
 };
 
-// x' = c x - sigma y, y' = conj(sigma) x + c y, c = 1 - tau, as Rutishauser has it (Numer. Math. 9, 1966): what is
-// added is as small as the angle, so that norms do not drift.
+// x' = c x - sigma y, y' = conj(sigma) x + c y, c = 1 - tau, as Rutishauser has it (Numer. Math. 9, 1966):
+// what is added is as small as the angle, so that norms do not drift.
 template <class T> INLINE void rotate(T& x, T& y, T sigma, RealOf<T> tau) {
   const T kept = x;
   x = x - (scale(x, tau) + sigma * y);
   y = y + (conj(sigma) * kept - scale(y, tau));
 }
 
-// The lower triangle of A, its largest part scaled to at least one and less than two, and V = I. Returns by which
-// power of two; `fine` says whether all is finite, for what is not is zero from here on.
+// The lower triangle of A, its largest part scaled to at least one and less than two, and V = I. Returns by
+// which power of two; `fine` says whether all is finite, for what is not is zero from here on.
 template <class T, bool BLOCK>
 INLINE int fetch(const EighCall<T>& call, const T* from, bool there, const Team<BLOCK>& team,
                  const Workspace<T>& s, bool& fine) {
@@ -135,7 +136,8 @@ INLINE RealOf<T> largest_beside(const Team<BLOCK>& team, const Workspace<T>& s) 
   return team.largest(largest);
 }
 
-// The rotation of a pair in a round, by the tournament in which the last player stays and the others go round.
+// The rotation of a pair in a round, by the tournament in which the last player stays and the others go
+// round.
 template <class T> INLINE void find_rotation(const Workspace<T>& s, int round, int pair) {
   using R = RealOf<T>;
   const int turns = s.players - 1, after = round + pair, before = round - pair;
@@ -189,7 +191,8 @@ INLINE void sweep(const Team<BLOCK>& team, const Workspace<T>& s, bool vectors) 
       const int one = at % pairs, other = one + 1 + at / pairs;
       rotate_square(s, one, other < pairs ? other : other - pairs);
     }
-    for (int pair = team.thread / n; vectors && pair < pairs && team.thread < together * n; pair += together) {
+    const bool turns = vectors && team.thread < together * n;
+    for (int pair = team.thread / n; turns && pair < pairs; pair += together) {
       const T sigma = s.sigma[pair];
       if (is_zero(sigma)) continue;
       rotate(s.v[i + s.first[pair] * s.ld], s.v[i + s.second[pair] * s.ld], sigma, s.tau[pair]);
@@ -257,7 +260,8 @@ INLINE void decompose(const EighCall<T>& call, long long b, const Workspace<T>& 
   const bool known = fine && beside <= Machine<R>::EPSILON;
   if (there) put_values(call, team, s, power, known, call.w + b * call.count);
   Team<BLOCK>::meet();
-  if (call.v != nullptr) put_vectors(call, team, s, there, known, call.v + (there ? b * call.n * call.count : 0));
+  const long long vectors = there ? b * call.n * call.count : 0;
+  if (call.v != nullptr) put_vectors(call, team, s, there, known, call.v + vectors);
   Team<BLOCK>::meet();
 }
 }  // namespace

@@ -19,6 +19,9 @@ template <class T> struct Form {
   // Rows of a bulge: one more than shifts.
   static constexpr int ROWS = COMPLEX ? 2 : 3;
   static constexpr R ULP = 2 * Machine<R>::EPSILON;
+  // Vectors that are no longer, beside a matrix of about one, become zero: of less than the least normal number
+  // no reflector is unitary.
+  static constexpr R LEAST = Machine<R>::SAFE_MIN / ULP;
 
   T *h, *z;
   int n, ld;
@@ -60,8 +63,8 @@ template <class T> struct Form {
     __syncwarp();
     for (int k = 0; k + 1 < n; k++) {
       T* const v = h + k * ld;
-      T tau;
-      reflector(v, k + 1, n, tau);
+      T tau = make<T>(0);
+      if (warp_norm(v + k + 1, n - k - 1) > LEAST) reflector(v, k + 1, n, tau);
       __syncwarp();
       if (!is_zero(tau)) {
         for (int j = k + 1 + lane(); j < n; j += LANES) {
@@ -203,7 +206,7 @@ template <class T> struct Form {
       const R norm = ROWS == 3 ? hypot(modulus(c.y), modulus(c.z)) : modulus(c.y);
       T tau = make<T>(0), y = tau, z2 = tau;
       R beta = real(c.x);
-      if (norm != 0 || imag(c.x) != 0) {
+      if (norm > LEAST || fabs(imag(c.x)) > LEAST) {
         beta = -copysign(hypot(modulus(c.x), norm), real(c.x));
         tau = make<T>((beta - real(c.x)) / beta, -imag(c.x) / beta);
         const T pivot = c.x - make<T>(beta);

@@ -1,5 +1,5 @@
-//! Eigenvalues and eigenvectors of row-major Hermitian matrices, and Hermitian parts: one launch each, without
-//! scratch, so that all may be captured.
+//! Eigenvalues and eigenvectors of row-major Hermitian matrices, and Hermitian parts: one launch each,
+//! without scratch, so that all may be captured.
 
 use std::ops::Range;
 use std::ptr::null_mut;
@@ -49,8 +49,8 @@ pub fn load<T: Scalar>(gpu: &Gpu<'_>) -> Result<(), Error> {
 
 /// Decomposes each n × n Hermitian matrix of a batch, A = V·diag(w)·Vᴴ.
 ///
-/// `v` holds the eigenvectors as columns, with the phases of lapax's `eigh` on the CPU, and `w` the eigenvalues,
-/// ascending. Both are NaN where what is read of A is not finite.
+/// `v` holds the eigenvectors as columns, with the phases of lapax's `eigh` on the CPU, and `w` the
+/// eigenvalues, ascending. Both are NaN where what is read of A is not finite.
 ///
 /// # Errors
 /// Where a matrix and its vectors do not fit into a block's shared memory, or the device fails.
@@ -65,8 +65,8 @@ pub fn eigh<T: Scalar>(
     rotate(gpu, given, (batch, n), 0..n, v.source(), Some(v.dst), w)
 }
 
-/// Some of the eigenvalues of each n × n Hermitian matrix of a batch, and their eigenvectors: of what [`eigh`] finds
-/// those at the places `part`, k of them. `v` is n × k.
+/// Some of the eigenvalues of each n × n Hermitian matrix of a batch, and their eigenvectors: of what
+/// [`eigh`] finds those at the places `part`, k of them. `v` is n × k.
 ///
 /// # Errors
 /// As [`eigh`], and where the places are not among the n.
@@ -141,9 +141,9 @@ struct Plan {
 }
 
 fn plan<T: Scalar>(gpu: &Gpu<'_>, batch: usize, n: usize, vectors: bool) -> Result<Plan, Error> {
-    /// The order up to which lanes of a warp have a matrix. By estimate, as the next: a round turns n·n/2 pairs
-    /// of elements of V between two barriers, which are to be worth these; and a warp would take more than four
-    /// for each lane from order 17 on.
+    /// The order up to which lanes of a warp have a matrix. By estimate, as the next: a round turns n·n/2
+    /// pairs of elements of V between two barriers, which are to be worth these; and a warp would take more
+    /// than four for each lane from order 17 on.
     const OF_A_WARP: usize = 16;
     const TURNS_OF_A_THREAD: usize = 4;
     const LANES: usize = 32;
@@ -184,8 +184,8 @@ fn plan<T: Scalar>(gpu: &Gpu<'_>, batch: usize, n: usize, vectors: bool) -> Resu
     Ok(Plan { launch, group, bytes })
 }
 
-/// What `Workspace` of the kernels takes, an odd number of 16 bytes so that matrices of a warp do not collide in
-/// a bank.
+/// What `Workspace` of the kernels takes, an odd number of 16 bytes so that matrices of a warp do not
+/// collide in a bank.
 fn shared_memory<T: Scalar>(n: usize, vectors: bool) -> Option<usize> {
     let pairs = n.div_ceil(2);
     let triangle = pairs.checked_mul(2 * pairs + 1)?;
@@ -235,9 +235,10 @@ mod tests {
     use num_complex::Complex;
 
     use super::{Scalar, shared_memory};
+    use crate::choices::for_gpu;
 
-    /// Whether a block of every GPU holds a matrix of this order and not the next: 64 KiB of compute capability 7.5,
-    /// of which the kernel itself has less than half a KiB.
+    /// Whether a block of every GPU holds a matrix of this order and none that is much larger: 64 KiB of
+    /// compute capability 7.5, of which the kernel itself has less than half a KiB.
     fn is_largest<T: Scalar>(n: usize) -> bool {
         const ROOM: usize = (64 << 10) - 512;
         let fits = |n| shared_memory::<T>(n, true).is_some_and(|bytes| bytes <= ROOM);
@@ -245,11 +246,15 @@ mod tests {
     }
 
     #[test]
-    fn orders_of_python_are_the_largest_of_every_gpu() {
-        // `WITH_VECTORS` of python/lapax/_row_major.py.
-        assert!(is_largest::<f32>(100));
-        assert!(is_largest::<f64>(72));
-        assert!(is_largest::<Complex<f32>>(72));
-        assert!(is_largest::<Complex<f64>>(50));
+    fn orders_of_the_table_of_choices_are_the_largest_of_every_gpu() {
+        let table = for_gpu(None).expect("the table of this crate");
+        let order = |dtype: &str| {
+            let order = table["eigh"]["batches"][dtype].as_u64();
+            order.and_then(|order| usize::try_from(order).ok()).unwrap_or(0)
+        };
+        assert!(is_largest::<f32>(order("f32")));
+        assert!(is_largest::<f64>(order("f64")));
+        assert!(is_largest::<Complex<f32>>(order("c64")));
+        assert!(is_largest::<Complex<f64>>(order("c128")));
     }
 }

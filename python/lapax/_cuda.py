@@ -40,7 +40,7 @@ def replace_rules(primitives: Iterable[Primitive]) -> list[Callable[[], None]]:
         if entry is None and not own:
             continue
         stock = _common_rule(primitive) if entry is None else entry.rule
-        rule = functools.partial(_renaming, stock)
+        rule: private.Rule = functools.partial(_renaming, stock)
         if own:
             rule = _own_rule(primitive, stock)
         if name == "eigh" and not _selection.leaves(name, PLATFORM):
@@ -233,7 +233,7 @@ def _by_syevd(
     subset_by_index: tuple[int, int] | None,
     **params: Any,
 ) -> Sequence[Any]:
-    """The last results of JAX's rule, one for each of `axes`: the range along that axis."""
+    """The last results of JAX's rule, one for each of `axes`: of each the range along its axis."""
     whole = {**params, "subset_by_index": None}
     avals = private.result_avals(primitive, ctx.avals_in, **whole)
     first = len(avals) - len(axes)

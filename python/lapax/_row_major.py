@@ -43,11 +43,7 @@ as `cuda/src/tridiagonal.rs` has it for jaxlib's call."""
 
 
 _BLOCK = 64 << 10
-"""The bytes of shared memory that a block has on every GPU: compute capability
-7.5 has the least."""
-
-_ROTATED_ROWS = 256
-"""`COMPLETED_ROWS` of `cuda/src/jacobi.rs`."""
+"""The bytes of shared memory that a block has on every GPU: those of compute capability 7.5."""
 
 
 def attributes(
@@ -77,11 +73,11 @@ def _is_by_qr(params: Mapping[str, Any]) -> bool:
 
 def _slower_on_cuda(name: str, avals: Sequence[Any]) -> bool:
     """Whether the table of choices ends below the first operand's order, or as an op's own rule."""
-    if (slower := _SLOWER_ON_CUDA.get(name)) is not None:
-        return slower(avals)
+    if _SLOWER_ON_CUDA.get(name, _never)(avals):
+        return True
     a, *_ = avals
-    *batch, m, n = a.shape
-    return bool(max(m, n) > _choices.largest(name, dtype_name(a.dtype), math.prod(batch)))
+    order, batch = max(a.shape[-2:]), math.prod(a.shape[:-2])
+    return bool(order > _choices.largest(name, dtype_name(a.dtype), batch))
 
 
 def _few_long_systems(avals: Sequence[Any]) -> bool:
@@ -95,12 +91,12 @@ def _always_slower(_: Sequence[Any]) -> bool:
 
 
 def _beyond_rotations(avals: Sequence[Any]) -> bool:
-    """The same of a matrix whose columns are rotated, and the rotations, as `cuda/src/jacobi.rs`
-    has it or a little more. Square factors of others have few enough rows then."""
+    """Whether a block of some GPU cannot hold a matrix whose columns are rotated and the rotations,
+    as `cuda/src/jacobi.rs` has it or a little more."""
     a, *_ = avals
     rows, columns = max(a.shape[-2:]), min(a.shape[-2:])
     elements = (rows + columns + 2) * columns + 6 * rows + 64
-    return bool(rows > _ROTATED_ROWS or elements * a.dtype.itemsize > _BLOCK)
+    return bool(elements * a.dtype.itemsize > _BLOCK)
 
 
 def _beyond_small(avals: Sequence[Any]) -> bool:
@@ -123,15 +119,13 @@ _SLOWER_ON_THE_CPU: dict[str, Callable[[Sequence[Any]], bool]] = {
 """Where a call on the CPU takes longer than what JAX makes of it."""
 
 _SLOWER_ON_CUDA: dict[str, Callable[[Sequence[Any]], bool]] = {
-    "hess": _never,
-    "schur": _never,
     "svd": _beyond_rotations,
     "svdvals": _beyond_rotations,
     "symmetrize": _always_slower,
     "tridiagonal_solve": _few_long_systems,
 }
-"""The same on CUDA, or there is no call; of others beyond the table of choices. XLA makes a
-Hermitian part as what reads it wants it to lie."""
+"""The same on CUDA, besides what the table of choices says. XLA makes a Hermitian part as what
+reads it wants it to lie."""
 
 
 def in_place(platform: str, name: str, avals: Sequence[Any]) -> bool:

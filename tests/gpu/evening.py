@@ -25,10 +25,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 SHARED = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-"""For processes that have the GPU together."""
+"""For processes that have the GPU together, and for those in which JAX has only a part of it."""
 
-ABSENT = 2
-"""The exit status of a step that finds no GPU."""
+ABSENT, LOST = 2, 3
+"""The exit status of a step without a GPU, and of one that has said why its GPU does no more."""
 
 GRACE = 20.0
 """Seconds that a piece of work may take beyond its step's time; JAX needs up to ten to start."""
@@ -50,11 +50,11 @@ STEPS = (
     Step("device", 20, environment={"XLA_FLAGS": "--xla_gpu_graph_min_graph_size=1"}),
     Step("targets", 75, 6, SHARED),
     Step("programs", 75, 6, SHARED),
-    Step("rows", 110, environment=SHARED),
-    Step("torch", 25),
-    Step("cupy", 25),
+    Step("rows", 110),
+    Step("torch", 25, environment=SHARED),
+    Step("cupy", 25, environment=SHARED),
     Step("heat", 75),
-    Step("tune", 480),
+    Step("tune", 480, environment=SHARED),
 )
 """By importance, the first a short one that sees whether there is a GPU; the last has what is left
 of the time."""
@@ -77,7 +77,7 @@ def main() -> int:
     end = time.monotonic() + 60 * options.minutes
     steps, flags = [step for step in STEPS if step.name in only], list[str]()
     if options.dry:  # In one process: most of the time goes into starting JAX.
-        steps, flags = [Step(",".join(only), 60, environment={"JAX_PLATFORMS": "cpu"})], ["--dry"]
+        steps, flags = [Step(",".join(only), 480, environment={"JAX_PLATFORMS": "cpu"})], ["--dry"]
     for step in steps:
         seconds = min(step.seconds, end - time.monotonic())
         if seconds <= 0:
@@ -128,8 +128,9 @@ def _done(step: Step, command: Sequence[str | Path], lines: Path, end: float) ->
         if status in (0, ABSENT):
             return status == 0
         begun = _begun(lines)
-        with lines.open("a", encoding="utf-8") as file:
-            print(json.dumps(begun | {"wrong": what}), file=file)
+        if status != LOST:
+            with lines.open("a", encoding="utf-8") as file:
+                print(json.dumps(begun | {"wrong": what}), file=file)
         # Another process would do no more where this one began nothing.
         if begun == before or end < time.monotonic():
             break

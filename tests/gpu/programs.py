@@ -213,9 +213,7 @@ def _some_of_eigh(a: Any) -> Any:
 
 def _some_of_eigh_residual(args: Arrays, rets: Arrays) -> float:
     (a,), (w, v) = args, rets
-    values = distance(
-        w, np.linalg.eigvalsh(a)[..., a.shape[-1] // 3 :], np.linalg.norm(a, 2, (-2, -1))
-    )
+    values = distance(w, np.linalg.eigvalsh(a)[..., a.shape[-1] // 3 :], a)
     return max(values, distance(a @ v, v * w[..., None, :], a))
 
 

@@ -189,7 +189,7 @@ template <class R> void rows(const std::string& type, int parts, int m, int n, u
 
 template <class R> void eigh(const std::string& type, int parts, int n, unsigned seed) {
   const int pairs = (n + 1) / 2, vectors = (n | 1) * n;
-  for (int which = 0; which < 8; which++) {
+  for (int which = seed % 2; which < 8; which += 2) {
     const bool wanted = which & 1, in_place = which == 1;
     Operand<R> a(BATCH * n * n * parts), v(BATCH * n * n * parts), w(BATCH * n);
     const int elements = pairs * (2 * pairs + 1) + pairs + wanted * vectors;
@@ -311,7 +311,7 @@ template <class R> void all(const std::string& type, int parts) {
     for (auto [m, n] : {std::pair(1, 1), std::pair(4, 4), std::pair(3, 5), std::pair(7, 7), std::pair(16, 16),
                         std::pair(21, 21), std::pair(40, 40), std::pair(12, 35)})
       rows<R>(type, parts, m, n, seed);
-    for (int n : {1, 2, 5, 8, 34}) eigh<R>(type, parts, n, seed);
+    for (int n : {1, 2, 5, 18}) eigh<R>(type, parts, n, seed);
     for (int n : {1, 2, 5, 31, 32, 33, 40, 65}) {
       Operand<R> r(BATCH * n * n * parts), w(BATCH * n * parts);
       launch("cholesky_update" + type, n <= 32 ? 32 : 64, 1, 0, seed, r.data(), w.data(), BATCH, n);
