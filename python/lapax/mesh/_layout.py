@@ -182,7 +182,8 @@ class Dim:
     def sum(self, x: Array) -> Array:
         if self.parts == 1:
             return x
-        return lax.psum(x, self.axes, axis_index_groups=self.groups)
+        total: Array = lax.psum(x, self.axes, axis_index_groups=self.groups)
+        return total
 
     def max(self, x: Array) -> Array:
         if self.parts == 1:
@@ -238,14 +239,14 @@ def enter(x: Array, share: Share, rows: Dim, cols: Dim) -> Tile:
     x = _padded(_padded(x, rows.cut, 0), cols.cut, 1)
     k, j = x.shape[0] // rows.block, x.shape[1] // cols.block
     x = x.reshape(k, *rows.sizes, rows.strip, j, *cols.sizes, cols.strip)
-    names = ["k", *rows.digits, "row", "j", *cols.digits, "col"]
+    names: list[_Name] = ["k", *rows.digits, "row", "j", *cols.digits, "col"]
     # Along an axis that the user does not divide over, each device has what it needs.
     for digit in (digit for digit in rows.digits + cols.digits if digit not in used):
         x = lax.dynamic_index_in_dim(x, digit.me(), names.index(digit), keepdims=False)
         names.remove(digit)
     x = _exchanged(x, names, used, share)
     names = [*used, "k", "row", "j", "col"]
-    order = [*of_rows, "k", "row", *of_cols, "j", "col"]
+    order: list[_Name] = [*of_rows, "k", "row", *of_cols, "j", "col"]
     x = jnp.transpose(x, [names.index(name) for name in order])
     return Tile(x.reshape(rows.here, cols.here), rows, cols)
 

@@ -56,6 +56,7 @@ def lu_in_order(a: Tile, *, pivoting: str) -> tuple[Array, Tile, Array]:
     Of U each step has its rows in all of a column of the grid, so that L's alone are moved.
     """
     packed, pivots, upper = _eliminated(a, pivoting, jnp.zeros_like(a.x))
+    assert upper is not None, "as it was given"
     x, rows, cols = packed
     parts = []
     for start, stop in phases(cols.cut):

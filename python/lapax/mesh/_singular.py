@@ -210,7 +210,8 @@ def _inverse(s: Array) -> Array:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _svd_of(options: tuple[Any, int | None], a: Array) -> tuple[Array, Array, Array]:
-    return _svd_forward(options, a)[0]
+    result: tuple[Array, Array, Array] = _svd_forward(options, a)[0]
+    return result
 
 
 def _svd_forward(options: tuple[Any, int | None], a: Array) -> tuple[Any, Any]:
