@@ -17,7 +17,7 @@ import jax.scipy.linalg as jsl
 
 from lapax import _jax_private as private
 from lapax import _reference as reference
-from lapax._found import Array, Case, Function, found_p, is_served
+from lapax._found import Array, Case, Function, found_p, is_same, is_served
 from lapax._jax_private import Literal
 from lapax._program import Program, holds
 from lapax._reference import BOTH, FACTORS, REST, Levels
@@ -209,9 +209,10 @@ def _value_of_same(
     (first, second), (eqn, other) = like.eqns, eqns
     if list(first.invars) != [like.invars[0]] or like.outvars[0] not in first.outvars:
         return None
-    value, results, body = like.outvars[0], list(first.outvars), private.called_by_jit(first)
+    value, results = like.outvars[0], list(first.outvars)
+    wanted = (True,) * len(results)
     if len(eqn.outvars) == len(results) - 1:
-        body = private.results_alone(body, [var is not value for var in results])
+        wanted = tuple(var is not value for var in results)
         results.remove(value)
     if len(eqn.outvars) != len(results) or len(other.invars) != len(second.invars):
         return None
@@ -220,8 +221,9 @@ def _value_of_same(
         not isinstance(x, Literal) and names.get(x) is program.atom(y)
         for x, y in zip(second.invars, other.invars, strict=True)
     )
-    if not wired or body is None or not reference.same(body, private.called_by_jit(eqn)):
+    bodies = [private.called_by_jit(it) for it in (first, eqn, second, other)]
+    if not wired or not is_same(bodies[0], wanted, bodies[1]):
         return None
-    if not reference.same(private.called_by_jit(second), private.called_by_jit(other)):
+    if not is_same(bodies[2], (True,), bodies[3]):
         return None
     return names[value] if value in names else private.fresh(value)

@@ -60,13 +60,19 @@ def replaced(eqn: Any, cases: Iterable[Case]) -> Any | None:
         like = reference.call(case.stock, avals)
         if like is None:
             continue
-        body, wanted = private.called_by_jit(like), _wanted(len(like.outvars), len(eqn.outvars))
-        if wanted is not None and not all(wanted):
-            body = private.results_alone(body, wanted)
-        if wanted is not None and body is not None and reference.same(body, given):
+        wanted = _wanted(len(like.outvars), len(eqn.outvars))
+        if wanted is not None and is_same(private.called_by_jit(like), wanted, given):
             function = case.ours if all(wanted) else _some(case.ours, wanted)
             return eqn.replace(primitive=found_p, params={"function": function})
     return None
+
+
+def is_same(body: Any, wanted: tuple[bool, ...], given: Any) -> bool:
+    """Whether `given` is the body with these results, as it is or without what nobody reads."""
+    if all(wanted) and reference.same(body, given):
+        return True
+    part = private.results_alone(body, wanted)
+    return part is not None and reference.same(part, given)
 
 
 def _wanted(results: int, read: int) -> tuple[bool, ...] | None:

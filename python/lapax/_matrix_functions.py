@@ -82,11 +82,13 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> bool:
 
 
 def _default(a: Array, b: Array, c: Array) -> Array:
-    return jsl.solve_sylvester(a, b, c)
+    x: Array = jsl.solve_sylvester(a, b, c)
+    return x
 
 
 def _with_tol(a: Array, b: Array, c: Array, tol: Array) -> Array:
-    return jsl.solve_sylvester(a, b, c, tol=tol)
+    x: Array = jsl.solve_sylvester(a, b, c, tol=tol)
+    return x
 
 
 def _solution_by_default(a: Array, b: Array, c: Array) -> list[Array]:
@@ -96,9 +98,10 @@ def _solution_by_default(a: Array, b: Array, c: Array) -> list[Array]:
 def _solution(a: Array, b: Array, c: Array, tol: Any) -> list[Array]:
     """Of operands whose batches broadcast."""
     from lapax.linalg import _equations
+    from lapax.linalg._arguments import same_batch
     from lapax.linalg._products import all_or_nan
 
-    a, b, c = _equations.same_batch("solve_sylvester", a=(a, 2), b=(b, 2), c=(c, 2))
+    a, b, c = same_batch("solve_sylvester", a=(a, 2), b=(b, 2), c=(c, 2))
     left, right = _equations.form(a), _equations.form(b)
     values, others = (_equations.eigenvalues(t) for t, _ in (left, right))
     sums = values[..., :, None] + others[..., None, :]

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 import pytest
+import scipy.linalg
 
 import lapax
 from programs import assert_close, custom_calls, operands, tolerance
@@ -73,6 +74,8 @@ WAYS_OF_EXPM = {
     "backward": (lambda a: jax.jacrev(jsl.expm)(a[0]), 1),
 }
 """Functions of a batch, and how many calls they are."""
+BACKWARDS = {"vjp", "vmap of vjp", "vjp of vmap", "backward"}
+NEW = jax.__version_info__ >= (0, 12)
 
 
 @pytest.mark.parametrize("way", WAYS_OF_EXPM)
@@ -81,6 +84,8 @@ def test_exponentials_are_calls(way):
     a = matrices(F64, 3, (4,))
     for ours, stock in both(jax.jit(function), a):
         assert_close(ours, stock, 100 * tolerance(F64, 3))
+    if way in BACKWARDS and not NEW:
+        return  # JAX 0.8.0 keeps for the way back what it finds in no fixed order.
     with lapax.installed():
         calls = custom_calls(function, a)
     assert [call for call in calls if call != EXPM] == []
@@ -89,16 +94,20 @@ def test_exponentials_are_calls(way):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 9, 30])
-def test_values_are_stock(dtype, n):
-    for norm in (1e-3, 1.0, 30.0):
-        a = matrices(dtype, n, (2,), norm=norm) * (1 - 0.5j if dtype.kind == "c" else -1)
-        a = a.astype(dtype)
-        for ours, stock in both(jsl.expm, a):
-            assert_close(ours, stock, max(1, norm) * 100 * tolerance(dtype, n))
+def test_values_are_right(dtype, n):
+    a = np.concatenate([matrices(dtype, n, (2,), norm=norm) for norm in (1e-3, 1.0, 30.0)])
+    a = (a * (1 - 0.5j)).astype(dtype) if dtype.kind == "c" else a
+    with lapax.installed():
+        computed = np.asarray(jsl.expm(a))
+    assert computed.dtype == dtype
+    for x, of in zip(computed, a, strict=True):
+        exact = scipy.linalg.expm(of.astype(np.promote_types(dtype, F64)))
+        condition = max(1, np.abs(of).sum(0).max())
+        assert np.abs(x - exact).max() <= condition * 10 * tolerance(dtype, n) * np.abs(exact).max()
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("most", [0, 2, 16])
+@pytest.mark.parametrize("dtype", [F32, C128])
+@pytest.mark.parametrize("most", [2, 16])
 def test_too_many_squarings_are_nan(dtype, most):
     """As JAX counts them: by a norm of θ·2ˢ, which is met here from both sides."""
     theta = 5.371920351148152 if dtype.itemsize // (1 + (dtype.kind == "c")) == 8 else 3.925724783
@@ -106,8 +115,10 @@ def test_too_many_squarings_are_nan(dtype, most):
     # Nilpotent, so that nothing overflows.
     a = jnp.asarray(norms[:, None, None] * np.eye(3, k=1)).astype(dtype)
     function = functools.partial(jsl.expm, max_squarings=most)
+    exact = jnp.eye(3, dtype=dtype) + a + a @ a / 2
     for ours, stock in both(jax.vmap(function), a):
-        assert_close(ours[:2], stock[:2], 100 * tolerance(dtype, 3))
+        assert_close(ours[:2], exact[:2], tolerance(dtype, 3))
+        assert not np.isnan(stock[:2]).any()
         assert np.isnan(stock[2:]).all()
         assert np.isnan(ours[2:]).all()
     forward = jax.vmap(lambda a: jax.jvp(function, (a,), (jnp.ones_like(a),)))
@@ -125,7 +136,7 @@ def test_not_finite_is_nan_in_that_matrix_alone():
     np.testing.assert_array_equal(np.isnan(x).any((1, 2)), [False, True, True])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", [F64, C64])
 @pytest.mark.parametrize("n", [1, 4, 20])
 def test_roots_are_stock(dtype, n):
     a = jnp.asarray(operands(dtype, n, (3,)).a)
@@ -152,17 +163,16 @@ SYLVESTER_WAYS = {
 }
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("way", SYLVESTER_WAYS)
+@pytest.mark.parametrize("dtype", [F32, C128])
+@pytest.mark.parametrize("way", SYLVESTER_WAYS if NEW else ["plain"])
 def test_equations_are_stock(way, dtype):
     a, b = (jnp.asarray(operands(dtype, n, (2,), seed=n).a) for n in (4, 3))
     c = jnp.asarray(operands(dtype, 4, (2,)).a[..., :3])
     function = SYLVESTER_WAYS[way]
     for ours, stock in both(function, a, b, c):
         assert_close(ours, stock, 100 * tolerance(dtype, 4))
-    if hasattr(jsl, "solve_sylvester") and jax.__version_info__ >= (0, 10):
-        with lapax.installed():
-            assert SYLVESTER in custom_calls(function, a, b, c)
+    with lapax.installed():
+        assert SYLVESTER in custom_calls(function, a, b, c)
 
 
 @pytest.mark.parametrize("tol", [1e-8, 1e-2, 10.0])
@@ -179,18 +189,22 @@ ALL = {
     "expm": lambda o: jsl.expm(o.a),
     "upper": lambda o: upper(o.a),
     "sqrtm": lambda o: jax.vmap(jsl.sqrtm)(o.a) if o.a.ndim > 2 else jsl.sqrtm(o.a),
-    "sylvester": lambda o: jsl.solve_sylvester(o.a, o.s, o.b @ jnp.swapaxes(o.b, -1, -2)),
+    "sylvester": lambda o: jsl.solve_sylvester(
+        *(x[0] if x.ndim > 2 else x for x in (o.a, o.s, o.a))
+    ),
     "frechet": lambda o: jax.vmap(jsl.expm_frechet)(o.a, o.s),
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["plain", "vmap", "jvp", "vjp"])
 @pytest.mark.parametrize("name", ALL)
 def test_jaxprs_are_jax_s(name, way):
     o = operands(F32, n=3, batch=(2,))
     stock = traced(WAYS[way](ALL[name]), o)
     with lapax.installed():
-        assert traced(WAYS[way](ALL[name]), o) == stock
+        ours = traced(WAYS[way](ALL[name]), o)
+    # What this JAX refuses install() may serve: test_refused.
+    assert ours == stock or stock is NotImplementedError
     assert "lapax" not in str(stock)
 
 

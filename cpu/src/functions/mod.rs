@@ -53,16 +53,9 @@ pub fn expm<T: Scalar>(
             for_each_group::<T, _>(batch, operands, time, threads, &kernel);
         }
         Route::Single => {
-            for_each(
-                batch,
-                operands,
-                time,
-                threads,
-                scratch,
-                |scratch, (a, x)| {
-                    outcome.take(exponential(n, a, x, scratch, &Serial));
-                },
-            );
+            for_each(batch, operands, time, threads, scratch, |scratch, (a, x)| {
+                outcome.take(exponential(n, a, x, scratch, &Serial));
+            });
         }
         Route::Parallel => {
             for_each_large(batch, operands, threads, |(a, x), threads| {

@@ -121,8 +121,8 @@ def eigh_tridiagonal(
     Raises:
         ValueError: complex arrays, other lengths, a wrong `select` or `select_range`.
 
-    Nothing is reduced: eigenvalues by QL steps without roots (Pal, Walker and Kahan), in a time
-    proportional to n²; vectors by QL steps or divide and conquer (Cuppen 1981, LAPACK's xSTEDC),
+    Nothing is reduced: eigenvalues by QL steps without roots (Pal, Walker and Kahan), in O(n²)
+    operations; vectors by QL steps or divide and conquer (Cuppen 1981, LAPACK's xSTEDC),
     with "i" those alone. `tol` and `lapack_driver` are taken and ignored.
 
     The derivative is that of the eigenvalue problem: with dT the change of T and P = Vᵀ·dT·V,

@@ -247,13 +247,14 @@ def _divided_differences(func: Function, x: Ends, f: Ends) -> Array:
     """(f(x) - f(y))/(x - y); where they are close, the integral of f' between them."""
     difference = x[0] - x[1]
     close = jnp.abs(difference) <= _CLOSE * (jnp.abs(x[0]) + jnp.abs(x[1]))
-    nodes, weights = np.polynomial.legendre.leggauss(4)
+    nodes, weights = (x.tolist() for x in np.polynomial.legendre.leggauss(4))
     between = [x[1] + (node + 1) / 2 * difference for node in nodes]
     integral = sum(
         weight / 2 * jax.jvp(func, (point,), (jnp.ones_like(point),))[1]
         for point, weight in zip(between, weights, strict=True)
     )
-    return jnp.where(close, integral, (f[0] - f[1]) / jnp.where(close, 1, difference))
+    quotient = (f[0] - f[1]) / jnp.where(close, 1, difference)
+    return jnp.where(close, integral, quotient).astype(difference.dtype)
 
 
 def _error(a: Array) -> Array:
