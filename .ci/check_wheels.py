@@ -97,7 +97,7 @@ class Library:
                 frozenset(map(str, read.libraries)),
                 frozenset(
                     symbol.name for symbol in read.dynamic_symbols
-                    if symbol.imported and symbol.binding != lief.ELF.Symbol.BINDING.WEAK
+                    if symbol.shndx == 0 and symbol.binding == lief.ELF.Symbol.BINDING.GLOBAL
                     and not (symbol.symbol_version and symbol.symbol_version.has_auxiliary_version)
                 ),
                 True,
