@@ -103,7 +103,7 @@ $(OLDEST)/.lapax: out/wheel/.wheel $(TESTS)/.lapax
 	$(OLDEST)/bin/python $(PIP) install --force-reinstall --no-deps out/wheel/lapax-*.whl
 	touch $@
 
-wheels: ## those of Linux, macOS and Windows, on Linux, in dist/; an hour and more on two cores
+wheels: ## those of Linux, macOS and Windows, on Linux, in dist/, and for C in out/c/; an hour and more on two cores
 	.ci/wheel --cross $(TARGETS)
 
 demo: build ## two real jobs, on stock JAX and on lapax

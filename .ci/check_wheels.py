@@ -91,13 +91,13 @@ class Library:
             processors = {lief.ELF.ARCH.X86_64: "x86_64", lief.ELF.ARCH.AARCH64: "aarch64"}
             name = read.get(lief.ELF.DynamicEntry.TAG.SONAME)
             return cls(
-                "linux", max(versions), processors[read.header.machine_type],
+                "linux", max(versions, default=(0, 0)), processors[read.header.machine_type],
                 name.name if isinstance(name, lief.ELF.DynamicSharedObject) else "",
                 frozenset(symbol.name for symbol in read.exported_symbols),
                 frozenset(map(str, read.libraries)),
                 frozenset(
-                    symbol.name for symbol in read.imported_symbols
-                    if symbol.binding != lief.ELF.Symbol.BINDING.WEAK
+                    symbol.name for symbol in read.dynamic_symbols
+                    if symbol.shndx == 0 and symbol.binding == lief.ELF.Symbol.BINDING.GLOBAL
                     and not (symbol.symbol_version and symbol.symbol_version.has_auxiliary_version)
                 ),
                 True,
