@@ -40,8 +40,8 @@ fn small(i: usize) -> f64 {
     f64::from(u32::try_from(i).unwrap())
 }
 
-/// A Hermitian matrix of one of several kinds: graded, near both ends of the range, with equal eigenvalues, with pairs of
-/// them that differ in sign alone, and without any structure.
+/// A Hermitian matrix of one of several kinds: graded, near both ends of the range, with equal eigenvalues, with
+/// pairs of them that differ in sign alone, Wilkinson's, and without any structure.
 fn matrix<T: Number>(random: &mut Random, n: usize, kind: usize) -> Matrix<T> {
     let a: Matrix<T> = Matrix { rows: n, columns: n, data: random.scalars(n * n) };
     let half = T::Real::from_f64(0.5);
@@ -66,8 +66,8 @@ fn matrix<T: Number>(random: &mut Random, n: usize, kind: usize) -> Matrix<T> {
     }
 }
 
-/// What a call is given: the named triangle of Hermitian matrices, with NaN beside it and nonsense beside their diagonals;
-/// or matrices of which they are the mean with the adjoint.
+/// What a call is given: the named triangle of Hermitian matrices, with NaN for all that is not to be read, the
+/// imaginary parts of the diagonal included; or matrices of which they are the mean with the adjoint.
 fn given<T: Number>(random: &mut Random, of: &Given, h: &Matrix<T>) -> Matrix<T> {
     let n = h.rows;
     let skew: Matrix<T> = Matrix { rows: n, columns: n, data: random.scalars(n * n) };
@@ -77,21 +77,16 @@ fn given<T: Number>(random: &mut Random, of: &Given, h: &Matrix<T>) -> Matrix<T>
         let sign = |part: T::Real| part.signum() * size;
         T::from_parts(sign(x.re()), sign(x.im()))
     };
-    let imaginary = T::from_parts(T::Real::ZERO, size);
+    let beside = if of.mean { size } else { T::Real::from_f64(f64::NAN) };
+    let imaginary = T::from_parts(T::Real::ZERO, beside);
     Matrix::from(n, n, |i, j| {
         let read = if of.uplo == Uplo::Upper { i <= j } else { i >= j };
         match (of.mean, i == j) {
-            (true, true) => h[(i, j)] + imaginary,
+            (_, true) => h[(i, j)] + imaginary,
             (true, false) if i < j => h[(i, j)] + rounded(skew[(i, j)]),
             (true, false) => h[(i, j)] - rounded(skew[(j, i)]).conj(),
-            (false, true) => h[(i, j)] + imaginary,
-            (false, false) => {
-                if read {
-                    h[(i, j)]
-                } else {
-                    nan()
-                }
-            }
+            (false, false) if read => h[(i, j)],
+            (false, false) => nan(),
         }
     })
 }
@@ -117,7 +112,8 @@ fn judge<T: Number<Real: lapax_cpu::Scalar>>(
         return;
     };
     assert!(w.windows(2).all(|pair| pair[0] <= pair[1]), "{label}: {w:?}");
-    let size = h.size().max(f64::MIN_POSITIVE);
+    // Of a matrix of zeros all is exact.
+    let size = if h.size() == 0.0 { 1.0 } else { h.size() };
     let values = Matrix::from(n, n, |i, j| v[(i, j)].scale(w[j]));
     let found = ratio(&h.times(v), &values, size * small(n));
     assert!(found < LIMIT, "{label}: {found}");

@@ -136,7 +136,7 @@ fn check_pivots<T: Number>() {
 
 fn check_all<T: Number>() {
     let Some(_device) = device() else { return };
-    let mut random = Random(4);
+    let (mut random, mut of_rows) = (Random(4), Random(5));
     check_pivots::<T>();
     for seed in SEEDS {
         driver::state().seed = seed;
@@ -144,7 +144,7 @@ fn check_all<T: Number>() {
             for (batch, nrhs) in [(1, 1), (3, 1), (40, 1), (2, 3), (3, 33), (1, 70)] {
                 check_perturbed::<T>(&mut random, batch, m, nrhs);
                 check_plain::<T>(&mut random, batch, m, nrhs, seed % 2 == 0);
-                check_rows::<T>(&mut random, batch, m, nrhs, seed % 2 == 0);
+                check_rows::<T>(&mut of_rows, batch, m, nrhs, seed % 2 == 0);
             }
         }
     }
