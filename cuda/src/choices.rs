@@ -177,12 +177,13 @@ fn is_capability(text: &str) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 mod tests {
     use super::{OWN, chosen, parsed};
 
     #[test]
     fn the_built_in_rows_are_for_any_gpu_and_name_no_op_twice() {
-        let rows = parsed(OWN, &[]).expect("the table of this crate");
+        let rows = parsed(OWN, &[]).unwrap();
         assert!(rows.iter().all(|row| row.gpu == "any"));
         let mut ops: Vec<&String> = rows.iter().flat_map(|row| &row.ops).collect();
         let all = ops.len();
@@ -200,7 +201,7 @@ mod tests {
              "batches": {"f32": 3, "f64": 4, "c64": 5, "c128": null}},
             {"ops": ["lu"], "gpu": "any", "batches": 6, "alone": 6}
         ]"#;
-        let rows = parsed(text, &[]).expect("a table");
+        let rows = parsed(text, &[]).unwrap();
         let batches = |op, gpu| chosen(&rows, op, gpu).map(|row| row.batches);
         assert_eq!(batches("lu", "9.0"), Some([Some(3), Some(4), Some(5), None]));
         assert_eq!(batches("lu", "8.6"), Some([Some(6); 4]));

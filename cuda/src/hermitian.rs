@@ -231,6 +231,7 @@ pub fn symmetrize<T: Scalar>(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 mod tests {
     use num_complex::Complex;
 
@@ -247,7 +248,7 @@ mod tests {
 
     #[test]
     fn orders_of_the_table_of_choices_are_the_largest_of_every_gpu() {
-        let table = for_gpu(None).expect("the table of this crate");
+        let table = for_gpu(None).unwrap();
         let order = |dtype: &str| {
             let order = table["eigh"]["batches"][dtype].as_u64();
             order.and_then(|order| usize::try_from(order).ok()).unwrap_or(0)

@@ -1,6 +1,5 @@
 //! What happens to each number of some matrices, by the vectors of the processor.
 
-use lapax_core::Scalar as _;
 use pulp::{Simd, WithSimd};
 
 use crate::Scalar;
