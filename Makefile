@@ -29,7 +29,7 @@ AVX512 := $(shell grep -m 1 -o -w avx512f /proc/cpuinfo 2>/dev/null)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := cuda xla-ffi/fake lapax-cpu/testing $(if $(AVX512),avx512) $(if $(REFERENCE),lapack)
 
-.PHONY: help build wheels demo test test-rust test-python test-borders test-full test-gpu bench-gpu test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint lint-workflows format abi docs site figures publish-crates clean model miri fuzz memcheck test-next test-versions test-plugins
+.PHONY: help build wheels demo test test-rust test-python test-borders test-full test-gpu bench-gpu gpu-evening test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint lint-workflows format abi docs site figures publish-crates clean model miri fuzz memcheck test-next test-versions test-plugins
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -103,7 +103,7 @@ $(OLDEST)/.lapax: out/wheel/.wheel $(TESTS)/.lapax
 	$(OLDEST)/bin/python $(PIP) install --force-reinstall --no-deps out/wheel/lapax-*.whl
 	touch $@
 
-wheels: ## those of Linux, macOS and Windows, on Linux, in dist/; an hour and more on two cores
+wheels: ## those of Linux, macOS and Windows, on Linux, in dist/, and for C in out/c/; an hour and more on two cores
 	.ci/wheel --cross $(TARGETS)
 
 demo: build ## two real jobs, on stock JAX and on lapax
@@ -135,7 +135,7 @@ test-rust: $(TESTS)/.lapax out/hosts/.plugin out/plugins/cuda13/.plugin ## the t
 # On two cores test_fused and test_install take 90 s with one worker, 65 s with two.
 WORKERS := -n auto --maxprocesses 4
 # What kernels compute, the benchmark and the build of an example are the same on any JAX: test-full runs all.
-ANY_JAX := bench borders check custom_target hosts memory numerics phases scipy small_values spectral threads
+ANY_JAX := bench borders check custom_target gpu_evening hosts memory numerics phases scipy small_values spectral threads
 NEWEST_ALONE = $(if $(ON_OLDEST),,$(foreach test,$(ANY_JAX),--ignore tests/jax/test_$(test).py))
 test-python: $(TESTS)/.lapax $(OLDEST)/.lapax out/hosts/.plugin ## the tests in Python; one by one: .venv-test/bin/python -m pytest tests/jax/FILE
 	@LAPAX_PJRT_PLUGIN=$$(cat out/hosts/.plugin) $(SAY) "7 minutes" "the tests on the newest JAX" \
@@ -194,6 +194,10 @@ test-gpu: build ## whether the CUDA targets are right on this machine's GPU
 
 bench-gpu: build ## lapax beside jaxlib on this machine's GPU
 	$(PY) tests/gpu/bench.py
+
+# ARGS='--out FOLDER' for another folder; docs/gpu-results.md says what a machine without network needs.
+gpu-evening: build ## correctness, times and choices of this machine's GPU, in eight minutes
+	$(PY) tests/gpu/evening.py $(ARGS)
 
 # JAX's CUDA plugins take handlers without a GPU: of API 0.5 among all tests, of API 0.1 here. The stamp
 # holds the plugin's path, or nothing where there is none for this machine.

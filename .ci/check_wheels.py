@@ -4,14 +4,16 @@
     .ci/check_wheels.py [WHEEL ...]
 
 For each: format and processor, the library's own name, that it exports what lapax.h declares, what
-it imports, the oldest system that it runs on, the signature without which macOS on arm64 runs
-nothing, and the size. Needs lief, of the extra `wheels`. Exits with 1 where something is not as it
-should be.
+it imports and from where, the oldest system that it runs on, the signature without which macOS on
+arm64 runs nothing, and the size. Needs lief, of the extra `wheels`. Exits with 1 where something is
+not as it should be.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+import struct
 import sys
 import zipfile
 from dataclasses import dataclass
@@ -69,6 +71,9 @@ class Library:
     name: str
     exported: frozenset[str]
     imported: frozenset[str]
+    """The libraries."""
+    unresolved: frozenset[str]
+    """What it needs of none of these."""
     signed: bool
     """Or on a system that asks for no signature."""
 
@@ -86,10 +91,16 @@ class Library:
             processors = {lief.ELF.ARCH.X86_64: "x86_64", lief.ELF.ARCH.AARCH64: "aarch64"}
             name = read.get(lief.ELF.DynamicEntry.TAG.SONAME)
             return cls(
-                "linux", max(versions), processors[read.header.machine_type],
+                "linux", max(versions, default=(0, 0)), processors[read.header.machine_type],
                 name.name if isinstance(name, lief.ELF.DynamicSharedObject) else "",
                 frozenset(symbol.name for symbol in read.exported_symbols),
-                frozenset(map(str, read.libraries)), True,
+                frozenset(map(str, read.libraries)),
+                frozenset(
+                    symbol.name for symbol in read.dynamic_symbols
+                    if symbol.shndx == 0 and symbol.binding == lief.ELF.Symbol.BINDING.GLOBAL
+                    and not (symbol.symbol_version and symbol.symbol_version.has_auxiliary_version)
+                ),
+                True,
             )  # fmt: skip
         if isinstance(read, lief.MachO.Binary):
             kinds = lief.MachO.LoadCommand.TYPE
@@ -101,7 +112,10 @@ class Library:
             return cls(
                 "macosx", (oldest[0], oldest[1]), processor, *own,
                 frozenset(symbol.name.removeprefix("_") for symbol in read.exported_symbols),
-                frozenset(others), read.has_code_signature or processor != "arm64",
+                frozenset(others),
+                # Libraries count from 1; zero and less stand for whatever the process has loaded.
+                frozenset(it.name for it in read.imported_symbols if it.library_ordinal < 1),
+                processor != "arm64" or is_signed(data, read),
             )  # fmt: skip
         if isinstance(read, lief.PE.Binary):
             processors = {lief.PE.Header.MACHINE_TYPES.AMD64: "amd64"}
@@ -109,9 +123,33 @@ class Library:
             return cls(
                 "win", (0, 0), processors[read.header.machine], export.name if export else "",
                 frozenset(entry.name for entry in export.entries) if export else frozenset(),
-                frozenset(map(str, read.libraries)), True,
+                frozenset(map(str, read.libraries)), frozenset(), True,
             )  # fmt: skip
         raise ValueError("expected a library for Linux, macOS or Windows")
+
+
+def is_signed(data: bytes, library: lief.MachO.Binary) -> bool:
+    """Whether the hashes of its code directory (cs_blobs.h of XNU) are those of the file's pages,
+    as macOS compares them when it loads a page.
+    """
+    if not library.has_code_signature:
+        return False
+    start = library.code_signature.data_offset
+    (count,) = struct.unpack_from(">I", data, start + 8)
+    for i in range(count):
+        (offset,) = struct.unpack_from(">I", data, start + 16 + 8 * i)
+        directory = start + offset
+        magic, _, _, _, hashes, _, _, pages, limit, size, kind, _, shift = struct.unpack_from(
+            ">9I4B", data, directory
+        )
+        if magic == 0xFADE0C02 and kind == 2:  # A code directory, of SHA-256.
+            page, first = 1 << shift, directory + hashes
+            return limit == start and all(
+                hashlib.sha256(data[i * page : min((i + 1) * page, limit)]).digest()
+                == data[first + i * size : first + (i + 1) * size]
+                for i in range(pages)
+            )
+    return False
 
 
 def declared(header: str) -> set[str]:
@@ -135,8 +173,10 @@ def faults(tag: Tag, library: Library, size: int, functions: set[str]) -> list[s
         found.append(f"lapax.h declares, and it does not export: {', '.join(sorted(missing))}")
     if foreign := sorted(n for n in library.imported if not SYSTEM[library.system].fullmatch(n)):
         found.append(f"imports what not every machine has: {', '.join(foreign)}")
+    if library.unresolved:
+        found.append(f"needs of no library: {', '.join(sorted(library.unresolved))}")
     if not library.signed:
-        found.append("no code signature")
+        found.append("no code signature, or not that of its pages")
     if size > LARGEST:
         found.append(f"size: expected at most {LARGEST} bytes, got {size}")
     return found

@@ -5,8 +5,8 @@
 //! integers, linked statically, so that no other BLAS can take their names; anything else is a list
 //! of `-L<folder>`, `-l<name>` and paths of library files, in the order of linking.
 //!
-//! And which kinds of registers the kernels are compiled for: all that the target has, or what
-//! LAPAX_SIMD says, `native` for the widest of the machine that builds, or the name of one. Each kind
+//! And which kinds of registers the kernels are compiled for: all that processors of the target may
+//! need, or what LAPAX_SIMD says, `native` for the widest of the machine that builds, or the name of one. Each kind
 //! is a third of the time that a build takes.
 
 use std::env::var;
@@ -81,9 +81,12 @@ fn levels() -> Result<Vec<&'static str>, String> {
         "aarch64" => &["scalar", "neon"],
         _ => &["scalar"],
     };
+    // What every processor of the target has leaves nothing to the kinds below it.
+    let baseline = var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
+    let least = all.iter().rposition(|level| baseline.split(',').any(|it| it == *level));
     let chosen = var(SIMD).unwrap_or_default();
     let one = match chosen.trim() {
-        "" | "all" => return Ok(all.to_vec()),
+        "" | "all" => return Ok(all[least.unwrap_or(0)..].to_vec()),
         "native" if var("HOST") != var("TARGET") => {
             return Err(format!("{SIMD}=native: the build is for another machine than this"));
         }

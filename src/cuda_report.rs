@@ -1,8 +1,6 @@
-//! What CUDA's targets will find: the kernels of this build, the driver, NVIDIA's libraries.
+//! What CUDA's targets will find: the kernels of this build, their table of choices, the driver, NVIDIA's libraries.
 
-use serde_json::Value as Json;
-#[cfg(feature = "cuda")]
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 /// `{"kernels": how many modules, "driver": {"version"} or {"error"}, "libraries": [{"name", "file"} or
 /// {"name", "error"}]}`; opens the libraries. Null in a build without the feature `cuda`.
@@ -25,6 +23,15 @@ pub(crate) fn report() -> Json {
 #[cfg(not(feature = "cuda"))]
 pub(crate) fn report() -> Json {
     Json::Null
+}
+
+/// The table of choices for the `gpu` of a request; without ops in a build without the feature `cuda`.
+pub(crate) fn choices(request: &Json) -> Result<Json, String> {
+    #[cfg(feature = "cuda")]
+    let found = lapax_cuda::choices::for_gpu(request["gpu"].as_str());
+    #[cfg(not(feature = "cuda"))]
+    let (found, _) = (Ok::<_, String>(json!({})), request);
+    found.map(|choices| json!({ "choices": choices })).map_err(|error| error.to_string())
 }
 
 /// Number of modules of kernels in this build.

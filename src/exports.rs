@@ -153,6 +153,18 @@ pub extern "C" fn lapax_cuda() -> *mut c_char {
     answer(catch_unwind(cuda_report::report).unwrap_or_default())
 }
 
+/// Up to which orders ops on CUDA are done by kernels of their own, on GPUs of one compute capability or on any: JSON
+/// in, `{"gpu": "9.0"}` or `{"gpu": null}`, JSON out, `{"choices": {op: {"batches": {dtype: order or null}, "alone": …,
+/// "measured", "why"}}}` or `{"error": …}`, to be freed by `lapax_free`.
+///
+/// # Safety
+/// `request` is null or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lapax_cuda_choices(request: *const c_char) -> *mut c_char {
+    // SAFETY: the caller's promise.
+    unsafe { answered("lapax_cuda_choices", request, cuda_report::choices) }
+}
+
 /// Chooses the CPU backend for all calls that begin afterwards, in every thread. Returns what
 /// `lapax_backend` would; an error leaves the choice as it was.
 ///
@@ -233,6 +245,7 @@ fn signature_json(op: &Op, target: &Target) -> Json {
         "family": op.family,
         "doc": doc_text(&[op.doc, target.doc].concat()),
         "captured": target.captured,
+        "not_on_cuda": (!op.not_on_cuda.is_empty()).then_some(op.not_on_cuda),
         "layout": match op.layout { Layout::Column => "column", Layout::Row => "row" },
         "dims": dims,
         "requires": requires,

@@ -17,6 +17,8 @@ pub struct Op {
     pub cpu: &'static [Target],
     /// Its targets on CUDA.
     pub cuda: &'static [Target],
+    /// Why it has none there; empty where it has.
+    pub not_on_cuda: &'static str,
 }
 
 impl Op {

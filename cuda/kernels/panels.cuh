@@ -8,8 +8,8 @@ namespace {
 // Columns that are factored before the rest is touched.
 constexpr int PANEL = 8;
 
-// The row of the first entry of largest |re| + |im| in x[0..m), by one warp; a NaN is no larger than
-// anything, but is kept where it comes first, as LAPACK does.
+// The row of the first entry of largest |re| + |im| in x[0..m), by one warp, which has read all when it is
+// known; a NaN is no larger than anything, but is kept where it comes first, as LAPACK does.
 template <class T> INLINE int pivot_row(const T* x, int m) {
   using R = RealOf<T>;
   const int lane = threadIdx.x % LANES;
@@ -30,6 +30,8 @@ template <class T> INLINE int pivot_row(const T* x, int m) {
       row = other_row;
     }
   }
+  // A shuffle orders no memory.
+  __syncwarp();
   return __shfl_sync(ALL_LANES, row, 0);
 }
 

@@ -68,6 +68,11 @@ template <class T> INLINE T make(RealOf<T> re, RealOf<T> im = RealOf<T>(0)) {
 template <class T> INLINE T not_a_number() { return make<T>(RealOf<T>(NAN), RealOf<T>(NAN)); }
 template <class T> INLINE bool is_zero(T a) { return real(a) == 0 && imag(a) == 0; }
 
+// a times a power of two.
+template <class T> INLINE T shifted(T a, int power) {
+  return make<T>(scalbn(real(a), power), scalbn(imag(a), power));
+}
+
 // LAPACK's machine constants: unit roundoff, smallest normal number, largest number.
 template <class R> struct Machine;
 template <> struct Machine<float> {

@@ -8,13 +8,17 @@
 // value vanishes or Y is square, are unit vectors made orthogonal to the others.
 //
 // Values are scaled by a power of two, so that squares neither overflow nor vanish. s descends; v holds V,
-// or V^H with `adjoint`, for m >= n alone. info: 0, `not_finite` where A is not (all results are NaN
-// then), else the number of columns where rotations did not end.
+// or V^H with `adjoint`. info: 0, `not_finite` where A is not (all results are NaN then), else the number
+// of columns where rotations did not end; without info all results are NaN there.
+//
+// With `turned` the columns of V have the phases of phase.cuh's rule, U's follow by A V = U S, and those of
+// either beyond min(m, n) have the rule of their own. A row-major matrix is its transpose by columns, of
+// which V is the conjugate of its own U: so `adjoint` writes U by rows, and u is V^H by rows.
 //
 // Shared memory, for rows x columns = W's sizes: rows' columns, with vectors columns' columns and 2 rows
 // elements, ' = | 1 so that neither rows nor columns collide in a bank; 2 max(rows, 32) numbers of the real
-// type; columns int32_t. The group has 8 or 32 lanes.
-#include "scalar.cuh"
+// type; 2 columns int32_t. The group has 8 or 32 lanes.
+#include "phase.cuh"
 
 namespace {
 constexpr int THREADS = 512;
@@ -27,10 +31,6 @@ template <class T> constexpr int BLOCKS = sizeof(T) == sizeof(float) ? 2 : 1;
 template <int GROUP, class T> INLINE T group_sum(T a) {
   for (int mask = GROUP / 2; mask > 0; mask /= 2) a = a + Traits<T>::shuffle_xor(a, mask);
   return a;
-}
-
-template <class T> INLINE T shifted(T a, int power) {
-  return make<T>(scalbn(real(a), power), scalbn(imag(a), power));
 }
 
 // Squares that are smaller belong to columns of no consequence: the largest entry is at least one.
@@ -140,10 +140,29 @@ INLINE RealOf<T> largest_part(const T* w, int ld, int rows, int columns, RealOf<
   return largest;
 }
 
+// Vectors in memory: columns, or the adjoint of them.
+template <class T> struct Vectors {
+  T* first;
+  // Those of a block are few enough.
+  int down, across;
+  bool conjugated;
+
+  static INLINE Vectors columns(T* of, int rows) { return {of, 1, rows, false}; }
+  static INLINE Vectors adjoint(T* of, int columns) { return {of, columns, 1, true}; }
+
+  // Element i of vector k.
+  INLINE T at(int i, int k) const {
+    const T x = first[i * down + k * across];
+    return conjugated ? conj(x) : x;
+  }
+  INLINE void set(int i, int k, T x) const { first[i * down + k * across] = conjugated ? conj(x) : x; }
+};
+
 // Column `at` of Y, rows x rows at the most, of which those before are there: a unit vector in which they
 // have least part, less what is theirs, twice. `parts` says for each row how much of its unit vector they
 // span, and is kept.
-template <class T> INLINE void complete(T* y, int at, int rows, RealOf<T>* parts, T* x, T* inner) {
+template <class T>
+INLINE void complete(Vectors<T> y, int at, int rows, bool turned, RealOf<T>* parts, T* x, T* inner) {
   using R = RealOf<T>;
   const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, warps = blockDim.x / LANES;
   // Every warp finds the same row.
@@ -155,40 +174,56 @@ template <class T> INLINE void complete(T* y, int at, int rows, RealOf<T>* parts
   for (int turn = 0; turn < 2; turn++) {
     for (int k = warp; k < at; k += warps) {
       T sum = make<T>(0);
-      for (int i = lane; i < rows; i += LANES) sum = sum + conj(y[i + (size_t)k * rows]) * x[i];
+      for (int i = lane; i < rows; i += LANES) sum = sum + conj(y.at(i, k)) * x[i];
       sum = warp_sum(sum);
       if (lane == 0) inner[k] = sum;
     }
     __syncthreads();
     for (int i = threadIdx.x; i < rows; i += blockDim.x)
-      for (int k = 0; k < at; k++) x[i] = x[i] - y[i + (size_t)k * rows] * inner[k];
+      for (int k = 0; k < at; k++) x[i] = x[i] - y.at(i, k) * inner[k];
     __syncthreads();
   }
   R sum = 0;
   for (int i = lane; i < rows; i += LANES) sum += square(x[i]);
-  const R norm = sqrt(warp_sum(sum));
+  const R squares = warp_sum(sum), norm = sqrt(squares);
+  // Every warp finds the same.
+  const Turn<T> turn = turned ? turn_of(x, rows, squares) : Turn<T>::none();
   for (int i = threadIdx.x; i < rows; i += blockDim.x) {
-    const T here = make<T>(real(x[i]) / norm, imag(x[i]) / norm);
-    y[i + (size_t)at * rows] = here;
+    const T here = turn.of(make<T>(real(x[i]) / norm, imag(x[i]) / norm), i);
+    y.set(i, at, here);
     parts[i] += square(here);
   }
   __syncthreads();
 }
 
+// What a call asks for, beside its operands.
+struct Job {
+  int m, n, u_columns, v_columns;
+  bool vectors, adjoint, turned;
+  int not_finite;
+};
+
+// All results of a matrix are NaN.
+template <class T> INLINE void fail(const Job& job, RealOf<T>* s, T* u, T* v) {
+  for (int i = threadIdx.x; i < min(job.m, job.n); i += blockDim.x) s[i] = RealOf<T>(NAN);
+  if (!job.vectors) return;
+  for (int e = threadIdx.x; e < job.m * job.u_columns; e += blockDim.x) u[e] = not_a_number<T>();
+  for (int e = threadIdx.x; e < job.n * job.v_columns; e += blockDim.x) v[e] = not_a_number<T>();
+}
+
 // One matrix of a block's.
 template <class T, int GROUP>
-INLINE void decompose(const T* a, RealOf<T>* s, T* u, T* v, int32_t* info, int m, int n, int u_columns,
-                      int v_columns, bool vectors, bool adjoint, int not_finite, T* shared) {
+INLINE void decompose(const Job& job, const T* a, RealOf<T>* s, T* u, T* v, int32_t* info, T* shared) {
   using R = RealOf<T>;
   __shared__ int rotated;
+  const int m = job.m, n = job.n;
   const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, warps = blockDim.x / LANES;
-  const bool tall = m >= n;
+  const bool tall = m >= n, vectors = job.vectors;
   const int rows = max(m, n), columns = min(m, n), ld = rows | 1, ldj = columns | 1;
-  const int y_columns = tall ? u_columns : v_columns;
   T *const w = shared, *const j = vectors ? w + ld * columns : nullptr;
   T *const x = vectors ? j + ldj * columns : w + ld * columns, *const inner = x + (vectors ? rows : 0);
   R *const size = reinterpret_cast<R*>(inner + (vectors ? rows : 0)), *const parts = size + max(rows, LANES);
-  int* const place = reinterpret_cast<int*>(parts + max(rows, LANES));
+  int *const place = reinterpret_cast<int*>(parts + max(rows, LANES)), *const lead = place + columns;
   for (int e = threadIdx.x; e < m * n; e += blockDim.x) {
     if (tall) w[e % m + e / m * ld] = a[e];
     else w[e / m + e % m * ld] = conj(a[e]);
@@ -200,11 +235,8 @@ INLINE void decompose(const T* a, RealOf<T>* s, T* u, T* v, int32_t* info, int m
   __syncthreads();
   const R largest = largest_part(w, ld, rows, columns, parts);
   if (!(largest <= Machine<R>::LARGEST)) {
-    const R nan = R(NAN);
-    for (int i = threadIdx.x; i < columns; i += blockDim.x) s[i] = nan;
-    for (int e = threadIdx.x; vectors && e < m * u_columns; e += blockDim.x) u[e] = make<T>(nan, nan);
-    for (int e = threadIdx.x; vectors && e < n * v_columns; e += blockDim.x) v[e] = make<T>(nan, nan);
-    if (threadIdx.x == 0) *info = not_finite;
+    fail(job, s, u, v);
+    if (info && threadIdx.x == 0) *info = job.not_finite;
     return;
   }
   const int power = largest > 0 ? -ilogb(largest) : 0;
@@ -213,11 +245,21 @@ INLINE void decompose(const T* a, RealOf<T>* s, T* u, T* v, int32_t* info, int m
   __syncthreads();
   int sweeps = 0;
   while (sweeps < SWEEPS && sweep<T, GROUP>(w, ld, rows, columns, j, ldj, &rotated)) sweeps++;
+  if (!info && sweeps == SWEEPS) return fail(job, s, u, v);
   for (int k = warp; k < columns; k += warps) {
     R sum = 0;
     for (int i = lane; i < rows; i += LANES) sum += square(w[i + k * ld]);
     sum = warp_sum(sum);
     if (lane == 0) size[k] = sum;
+    if (!job.turned) continue;
+    // V's vectors are J's columns, or W's, which are as long as their values.
+    const Turn<T> turn = tall                    ? turn_of(j + k * ldj, columns, R(1))
+                         : sum > vanishing<R>() ? turn_of(w + k * ld, rows, sum)
+                                                : Turn<T>::none();
+    if (lane == 0) {
+      x[k] = turn.factor;
+      lead[k] = turn.place;
+    }
   }
   __syncthreads();
   for (int k = threadIdx.x; k < columns; k += blockDim.x) {
@@ -227,42 +269,47 @@ INLINE void decompose(const T* a, RealOf<T>* s, T* u, T* v, int32_t* info, int m
     place[k] = before;
     s[before] = scalbn(sqrt(size[k]), -power);
   }
-  if (threadIdx.x == 0) *info = sweeps < SWEEPS ? 0 : columns;
+  if (info && threadIdx.x == 0) *info = sweeps < SWEEPS ? 0 : columns;
   __syncthreads();
   if (!vectors) return;
-  T *const y = tall ? u : v, *const other = tall ? v : u;
+  const Vectors<T> left = Vectors<T>::columns(u, m);
+  const Vectors<T> right = job.adjoint ? Vectors<T>::adjoint(v, job.v_columns) : Vectors<T>::columns(v, n);
+  const Vectors<T> y = tall ? left : right, other = tall ? right : left;
+  const auto turned = [&](T here, int i, int k, bool leads) {
+    return job.turned ? Turn<T>{x[k], leads ? lead[k] : -1}.of(here, i) : here;
+  };
   for (int e = threadIdx.x; e < columns * columns; e += blockDim.x) {
     const int i = e % columns, k = e / columns;
-    const T here = j[i + k * ldj];
-    if (adjoint) other[place[k] + (size_t)i * columns] = conj(here);
-    else other[i + (size_t)place[k] * columns] = here;
+    other.set(i, place[k], turned(j[i + k * ldj], i, k, tall));
   }
   for (int k = warp; k < columns; k += warps) {
     const R norm = sqrt(size[k]);
     for (int i = lane; size[k] > vanishing<R>() && i < rows; i += LANES) {
       const T here = w[i + k * ld];
-      y[i + (size_t)place[k] * rows] = make<T>(real(here) / norm, imag(here) / norm);
+      y.set(i, place[k], turned(make<T>(real(here) / norm, imag(here) / norm), i, k, !tall));
     }
   }
   int known = 0;
   for (int k = 0; k < columns; k++) known += size[k] > vanishing<R>();
   __syncthreads();
+  const int y_columns = tall ? job.u_columns : job.v_columns;
   if (known == y_columns) return;
   for (int i = threadIdx.x; i < rows; i += blockDim.x) {
     R sum = 0;
-    for (int k = 0; k < known; k++) sum += square(y[i + (size_t)k * rows]);
+    for (int k = 0; k < known; k++) sum += square(y.at(i, k));
     parts[i] = sum;
   }
   __syncthreads();
-  for (int at = known; at < y_columns; at++) complete(y, at, rows, parts, x, inner);
+  for (int at = known; at < y_columns; at++) complete(y, at, rows, job.turned, parts, x, inner);
 }
 
 template <class T, int GROUP>
-INLINE void gesvdj(const T* a, RealOf<T>* s, T* u, T* v, int32_t* info, long long batch, int m, int n,
-                   int u_columns, int v_columns, int vectors, int adjoint, int not_finite, T* shared) {
+INLINE void gesvdj(const Job& job, const T* a, RealOf<T>* s, T* u, T* v, int32_t* info, long long batch,
+                   T* shared) {
+  const int m = job.m, n = job.n;
   for (long long b = blockIdx.x; b < batch; b += gridDim.x) {
-    decompose<T, GROUP>(a + b * m * n, s + b * min(m, n), u + b * m * u_columns, v + b * n * v_columns,
-                        info + b, m, n, u_columns, v_columns, vectors, adjoint, not_finite, shared);
+    decompose<T, GROUP>(job, a + b * m * n, s + b * min(m, n), u + b * m * job.u_columns,
+                        v + b * n * job.v_columns, info ? info + b : nullptr, shared);
     __syncthreads();
   }
 }
@@ -271,16 +318,14 @@ INLINE void gesvdj(const T* a, RealOf<T>* s, T* u, T* v, int32_t* info, long lon
 #define INSTANCE(suffix, T)                                                                          \
   extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS<T>)                                   \
       gesvdj_##suffix(const T* a, RealOf<T>* s, T* u, T* v, int32_t* info, long long batch, int m,   \
-                      int n, int u_columns, int v_columns, int vectors, int adjoint, int not_finite, \
-                      int group) {                                                                   \
+                      int n, int u_columns, int v_columns, int vectors, int adjoint, int turned,     \
+                      int not_finite, int group) {                                                   \
     SHARED_MEMORY(raw);                                                                              \
     T* shared = reinterpret_cast<T*>(raw);                                                           \
-    if (group == 8)                                                                                  \
-      gesvdj<T, 8>(a, s, u, v, info, batch, m, n, u_columns, v_columns, vectors, adjoint,            \
-                   not_finite, shared);                                                              \
-    else                                                                                             \
-      gesvdj<T, 32>(a, s, u, v, info, batch, m, n, u_columns, v_columns, vectors, adjoint,           \
-                    not_finite, shared);                                                             \
+    const Job job = {m,           n,           u_columns,   v_columns, vectors != 0,                 \
+                     adjoint != 0, turned != 0, not_finite};                                         \
+    if (group == 8) gesvdj<T, 8>(job, a, s, u, v, info, batch, shared);                              \
+    else gesvdj<T, 32>(job, a, s, u, v, info, batch, shared);                                        \
   }                                                                                                  \
   KERNEL(gesvdj_##suffix);
 FOR_SCALARS(INSTANCE)

@@ -1,14 +1,15 @@
 // Tridiagonal systems A X = B by elimination with row interchanges, the serial order of LAPACK's.
 //
 // Row i of A is dl[i], d[i], du[i] in columns i - 1, i, i + 1; dl[0] and du[m - 1] are not read.
-// dl, d, du: [batch, m]; b and x: [batch, nrhs, m], each right-hand side contiguous; they may be the
-// same memory.
+// dl, d, du: [batch, m]; b and x: [batch, nrhs, m], each right-hand side contiguous, or [batch, m, nrhs] for
+// solve_rows; they may be the same memory.
 //
 // A group of `width` lanes, a power of two up to 32, has one system: its lanes find the same U and have
 // a right-hand side each. U's three diagonals go to scratch [3, m, batch], so that neighbouring groups
 // write neighbours. blockDim is a multiple of 32.
 //
 // solve: partial pivoting (after xGTSV); a zero pivot gives what the division gives, inf and NaN.
+// solve_rows: the same, but x is NaN where a pivot is zero.
 // solve_perturbed: rows are compared relative to their sizes, and a pivot p too small for its
 // right-hand side becomes p + sign(re p) delta, delta doubled from eps max|U| until the quotient is safe
 // (after xLAGTF and xLAGTS).
@@ -87,17 +88,22 @@ template <class T> INLINE T perturbed_quotient(T rhs, T pivot, RealOf<T> least) 
   }
 }
 
-// Where a system and a right-hand side lie, and U's diagonals, whose elements are `stride` apart.
+// Where a system and a right-hand side lie, whose elements are `apart`, and U's diagonals, whose elements are
+// `stride` apart.
 template <class T> struct System {
   const T *dl, *d, *du, *b;
   T *x, *diagonal, *first, *second;
-  size_t stride;
+  size_t stride, apart;
   int m;
 };
 
-// U, and in x the right-hand side after the same steps; returns the least perturbation of a pivot.
-template <class T, bool PERTURBED> INLINE RealOf<T> eliminate(const System<T>& s, bool writes) {
+enum class Kind { PLAIN, ROWS, PERTURBED };
+
+// U, and in x the right-hand side after the same steps; returns the least perturbation of a pivot. `singular`
+// becomes true where a pivot is zero.
+template <class T, Kind KIND> INLINE RealOf<T> eliminate(const System<T>& s, bool writes, bool& singular) {
   using R = RealOf<T>;
+  constexpr bool PERTURBED = KIND == Kind::PERTURBED;
   Row<T> row = {s.d[0], s.m > 1 ? s.du[0] : make<T>(0), make<T>(0)};
   R size = modulus(row.diagonal) + modulus(row.first), largest = 0;
   T rhs = s.b[0];
@@ -106,7 +112,7 @@ template <class T, bool PERTURBED> INLINE RealOf<T> eliminate(const System<T>& s
     Row<T> next = {make<T>(0), make<T>(0), make<T>(0)};
     if (i < s.m) {
       const T beyond = i + 1 < s.m ? s.du[i] : make<T>(0);
-      rhs = s.b[i];
+      rhs = s.b[i * s.apart];
       next = PERTURBED ? step_scaled(row, size, s.dl[i], s.d[i], beyond, above, rhs)
                        : step(row, s.dl[i], s.d[i], beyond, above, rhs);
     }
@@ -120,7 +126,8 @@ template <class T, bool PERTURBED> INLINE RealOf<T> eliminate(const System<T>& s
       const R here = fmax(modulus(row.diagonal), fmax(modulus(row.first), modulus(row.second)));
       largest = fmax(largest, here);
     }
-    s.x[i - 1] = above;
+    s.x[(i - 1) * s.apart] = above;
+    singular = singular || is_zero(row.diagonal);
     row = next;
   }
   const R least = largest * Machine<R>::EPSILON;
@@ -130,7 +137,7 @@ template <class T, bool PERTURBED> INLINE RealOf<T> eliminate(const System<T>& s
 template <class T, bool PERTURBED> INLINE void substitute(const System<T>& s, RealOf<T> least) {
   T one = make<T>(0), two = make<T>(0);
   for (int i = s.m - 1; i >= 0; i--) {
-    T rest = s.x[i];
+    T rest = s.x[i * s.apart];
     const size_t at = i * s.stride;
     if (i + 1 < s.m) rest = rest - s.first[at] * one;
     if (i + 2 < s.m) rest = rest - s.second[at] * two;
@@ -138,12 +145,12 @@ template <class T, bool PERTURBED> INLINE void substitute(const System<T>& s, Re
     const T quotient = PERTURBED ? perturbed_quotient(rest, pivot, least) : divide(rest, pivot);
     two = one;
     one = quotient;
-    s.x[i] = quotient;
+    s.x[i * s.apart] = quotient;
   }
 }
 
 // All lanes of a warp go through as many systems and right-hand sides, so that they meet.
-template <class T, bool PERTURBED>
+template <class T, Kind KIND>
 INLINE void solve_all(const T* dl, const T* d, const T* du, const T* b, T* x, T* scratch,
                       long long batch, int m, long long nrhs, int width) {
   const int groups = blockDim.x / width, lane = threadIdx.x % width;
@@ -155,32 +162,33 @@ INLINE void solve_all(const T* dl, const T* d, const T* du, const T* b, T* x, T*
     for (long long column = 0; column < nrhs; column += width) {
       const bool there = system < batch && column + lane < nrhs;
       const long long a = there ? system * m : 0;
-      const long long at = there ? (system * nrhs + column + lane) * m : 0;
+      const long long beside = column + lane;
+      const long long of_columns = (system * nrhs + beside) * m, of_rows = system * m * nrhs + beside;
+      const long long at = !there ? 0 : KIND == Kind::ROWS ? of_rows : of_columns;
       T* u = scratch + (there ? system : 0);
-      const System<T> s = {dl + a, d + a, du + a, b + at, x + at, u, u + diagonal,
-                           u + 2 * diagonal, (size_t)batch, m};
+      const System<T> s = {dl + a, d + a, du + a, b + at, x + at, u, u + diagonal, u + 2 * diagonal,
+                           (size_t)batch, KIND == Kind::ROWS ? (size_t)nrhs : 1, m};
       RealOf<T> least = 0;
-      if (there) least = eliminate<T, PERTURBED>(s, lane == 0);
+      bool singular = false;
+      if (there) least = eliminate<T, KIND>(s, lane == 0, singular);
       __syncwarp();
-      if (there) substitute<T, PERTURBED>(s, least);
+      if (there) substitute<T, KIND == Kind::PERTURBED>(s, least);
+      for (int i = 0; KIND == Kind::ROWS && singular && i < m; i++) s.x[i * s.apart] = not_a_number<T>();
       __syncwarp();
     }
   }
 }
 }  // namespace
 
-#define INSTANCE(suffix, T)                                                                        \
-  extern "C" __global__ void __launch_bounds__(128)                                                \
-      tridiagonal_solve_##suffix(const T* dl, const T* d, const T* du, const T* b, T* x,           \
-                                 T* scratch, long long batch, int m, long long nrhs, int width) {  \
-    solve_all<T, false>(dl, d, du, b, x, scratch, batch, m, nrhs, width);                          \
-  }                                                                                                \
-  KERNEL(tridiagonal_solve_##suffix);                                                              \
-  extern "C" __global__ void __launch_bounds__(128)                                                \
-      tridiagonal_solve_perturbed_##suffix(const T* dl, const T* d, const T* du, const T* b, T* x, \
-                                           T* scratch, long long batch, int m, long long nrhs,     \
-                                           int width) {                                            \
-    solve_all<T, true>(dl, d, du, b, x, scratch, batch, m, nrhs, width);                           \
-  }                                                                                                \
-  KERNEL(tridiagonal_solve_perturbed_##suffix);
+#define SOLVE(name, kind, suffix, T)                                                              \
+  extern "C" __global__ void __launch_bounds__(128)                                               \
+      name##_##suffix(const T* dl, const T* d, const T* du, const T* b, T* x, T* scratch,         \
+                      long long batch, int m, long long nrhs, int width) {                        \
+    solve_all<T, kind>(dl, d, du, b, x, scratch, batch, m, nrhs, width);                          \
+  }                                                                                               \
+  KERNEL(name##_##suffix);
+#define INSTANCE(suffix, T)                                             \
+  SOLVE(tridiagonal_solve, Kind::PLAIN, suffix, T)                      \
+  SOLVE(tridiagonal_solve_rows, Kind::ROWS, suffix, T)                  \
+  SOLVE(tridiagonal_solve_perturbed, Kind::PERTURBED, suffix, T)
 FOR_SCALARS(INSTANCE)

@@ -36,8 +36,9 @@ pub fn potrf<T: Scalar>(
         return driver::fill(gpu.stream(), info.as_ptr().cast(), 0, info.len() * size_of::<i32>());
     }
     let a = gpu.initialized(a)?;
+    let kernel = kernel!(T, "factor", "potrf");
     if let Some(launch) =
-        small::plan::<T>(gpu, batch, (n, n), THREADS_OF_A_COLUMN, kernel!(T, "factor", "potrf"))?
+        small::plan::<T>(gpu, "potrf", batch, (n, n), THREADS_OF_A_COLUMN, kernel)?
     {
         let lower = i32::from(uplo == Uplo::Lower);
         let (batch, n): (i64, i32) = (narrow("batch", batch)?, narrow("n", n)?);

@@ -94,6 +94,8 @@ pub struct Limits {
     pub processors: usize,
     /// Bytes of shared memory that a block can have, the kernel's own among them.
     pub shared_memory: usize,
+    /// The compute capability, major and minor.
+    pub capability: (usize, usize),
 }
 
 /// The limits of a context's device.
@@ -116,7 +118,9 @@ pub(crate) fn limits(context: sys::CUcontext) -> Result<Limits, Error> {
         };
         let processors = read(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?.max(1);
         let shared_memory = read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-        Ok(Limits { processors, shared_memory })
+        let major = read(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+        let minor = read(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+        Ok(Limits { processors, shared_memory, capability: (major, minor) })
     })?;
     known.insert(context.addr(), found);
     Ok(found)

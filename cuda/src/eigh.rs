@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_int, c_void};
 use lapax_core::{Uplo, Vectors, index_fits_i32};
 
 use crate::Scalar;
+use crate::choices::{Count, largest};
 use crate::codes::{eigen_mode, fill_mode, of_type};
 use crate::driver;
 use crate::error::{Error, narrow, product};
@@ -17,7 +18,7 @@ use crate::qr::elements_of;
 /// How eigenvalues are found; jaxlib's codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// Jacobi's for orders up to 32, else divide and conquer.
+    /// Jacobi's for orders up to that of the table of choices, else divide and conquer.
     Default,
     /// Tridiagonal form, then divide and conquer.
     DivideAndConquer,
@@ -66,8 +67,6 @@ pub fn syevd<T: Scalar>(
     w: Output<T::Real>,
     info: Output<i32>,
 ) -> Result<(), Error> {
-    /// cuSOLVER's own advice: Jacobi's method is the faster one up to here.
-    const JACOBI_ORDER: usize = 32;
     index_fits_i32("n", n)?;
     if batch == 0 {
         return Ok(());
@@ -77,7 +76,7 @@ pub fn syevd<T: Scalar>(
     }
     let a = gpu.initialized(a)?;
     let jacobi = match task.algorithm {
-        Algorithm::Default => n <= JACOBI_ORDER,
+        Algorithm::Default => n <= largest::<T>(gpu, "syevd", Count::of(batch))?,
         Algorithm::DivideAndConquer => false,
         Algorithm::Jacobi => true,
     };

@@ -182,7 +182,7 @@ arguments!(A B C D E F G);
 arguments!(A B C D E F G H);
 arguments!(A B C D E F G H I);
 arguments!(A B C D E F G H I J);
-arguments!(A B C D E F G H I J K L M N);
+arguments!(A B C D E F G H I J K L M N O);
 
 /// Blocks for so many pieces of work: one each up to a few for each processor, which then take more.
 pub(crate) fn blocks(pieces: usize, limits: Limits) -> u32 {

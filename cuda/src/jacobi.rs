@@ -1,13 +1,78 @@
-//! Singular values of matrices that fit into a block's shared memory, by one-sided Jacobi rotations.
+//! Singular values of matrices that fit into a block's shared memory, by one-sided Jacobi rotations: of
+//! column-major matrices for cuSOLVER's names, and of row-major ones, without scratch.
 
 use std::ffi::c_int;
+use std::ptr::null_mut;
 
 use crate::Scalar;
-use crate::error::{Error, narrow};
+use crate::error::{Error, Kind, narrow};
 use crate::gpu::{Gpu, Launch, blocks};
-use crate::memory::Output;
+use crate::memory::{Input, Output};
 use crate::module::{Kernel, kernel};
 use crate::svd::{Sizes, Svd};
+
+/// The decomposition A = U·diag(s)·Vᴴ of each row-major m × n matrix of a batch, in one launch.
+///
+/// `s` has the min(m, n) values, descending. `vectors` are U, m × m with `full` and else m × min(m, n), and
+/// Vᴴ, n × n or min(m, n) × n, both by rows, with the phases of the CPU's; without them the values alone are
+/// computed. A matrix that is not finite, or does not converge, has NaN for results.
+///
+/// # Errors
+/// Where a matrix does not fit into a block's shared memory, or the device fails.
+pub fn svd<T: Scalar>(
+    gpu: &Gpu<'_>,
+    batch: usize,
+    (m, n): (usize, usize),
+    full: bool,
+    a: Input<T>,
+    s: Output<T::Real>,
+    vectors: Option<(Output<T>, Output<T>)>,
+) -> Result<(), Error> {
+    let k = m.min(n);
+    let (u_columns, vt_rows) = match vectors {
+        Some(_) if full => (m, n),
+        Some(_) => (k, k),
+        None => (0, 0),
+    };
+    if batch == 0 || k == 0 && u_columns + vt_rows == 0 {
+        return Ok(());
+    }
+    // By columns this memory is Aᵀ = V̄·diag(s)·Uᵀ: its left vectors are Vᴴ's rows, its right ones are
+    // conjugates of U's columns, and their adjoint by columns is U by rows.
+    let sizes = Sizes { batch, m: n, n: m };
+    let wanted = vectors.is_some();
+    let form = Form {
+        vectors: wanted,
+        columns: (vt_rows, u_columns),
+        adjoint: true,
+        turned: wanted,
+        not_finite: 0,
+    };
+    let Some(plan) = plan::<T>(gpu, sizes, form)? else {
+        let room = gpu.shared_memory(kernel::<T>())?;
+        let needed = shared_memory::<T>(m.max(n), k, wanted);
+        let text = format!(
+            "expected a matrix that fits into a block's shared memory, {room} bytes, and no square factor of \
+             more than {COMPLETED_ROWS} rows of another, got {m} × {n}, which takes {needed}"
+        );
+        return Err(Error::new(Kind::InvalidArgument, text));
+    };
+    let (u, vt) = vectors.map_or((null_mut(), null_mut()), |(u, vt)| (u.as_ptr(), vt.as_ptr()));
+    let operands = Operands { a: a.as_ptr(), s: s.as_ptr(), u: vt, v: u, info: null_mut() };
+    launch(gpu, &plan, sizes, form, operands)
+}
+
+/// Loads what [`svd`] launches.
+///
+/// # Errors
+/// Where the driver or the kernels are missing, or the device fails.
+pub fn load<T: Scalar>(gpu: &Gpu<'_>) -> Result<(), Error> {
+    gpu.load(kernel::<T>())
+}
+
+/// Rows up to which U or V may be square where A is not: a vector that A does not determine is made
+/// orthogonal to all that are there, 4 rows³ operations by one block in all. By estimate.
+const COMPLETED_ROWS: usize = 256;
 
 /// What the kernel is to leave.
 #[derive(Clone, Copy)]
@@ -16,8 +81,10 @@ pub(crate) struct Form {
     pub(crate) vectors: bool,
     /// Columns of U and of V.
     pub(crate) columns: (usize, usize),
-    /// Whether Vᴴ is written, for which m ≥ n, instead of V.
+    /// Whether Vᴴ is written instead of V.
     pub(crate) adjoint: bool,
+    /// Whether V's columns have the phases of the rule, and U's follow; not without vectors.
+    pub(crate) turned: bool,
     /// `info` of a matrix that is not finite.
     pub(crate) not_finite: c_int,
 }
@@ -36,9 +103,6 @@ pub(crate) fn plan<T: Scalar>(
     Sizes { batch, m, n }: Sizes,
     form: Form,
 ) -> Result<Option<Plan>, Error> {
-    /// Rows up to which U or V may be square where A is not: a vector that A does not determine is made
-    /// orthogonal to all that are there, 4 rows³ operations by one block in all. By estimate.
-    const COMPLETED_ROWS: usize = 256;
     /// As the kernel is built.
     const THREADS: usize = 512;
     /// Lanes that share a pair of columns. Few have less to agree on: where there are enough matrices to
@@ -60,7 +124,7 @@ pub(crate) fn plan<T: Scalar>(
     }
     let few = rows <= FEW_ROWS || batch > limits.processors && columns <= FEW_COLUMNS;
     let group = GROUPS[usize::from(!few)];
-    let threads = (columns.div_ceil(2) * group).next_multiple_of(32).min(THREADS);
+    let threads = (columns.div_ceil(2) * group).next_multiple_of(32).clamp(32, THREADS);
     let launch = Launch {
         kernel,
         grid: blocks(batch, limits),
@@ -78,27 +142,67 @@ fn shared_memory<T: Scalar>(rows: usize, columns: usize, vectors: bool) -> usize
     elements
         .saturating_mul(size_of::<T>())
         .saturating_add(2 * rows.max(32) * size_of::<T::Real>())
-        .saturating_add(columns * size_of::<i32>())
+        .saturating_add(2 * columns * size_of::<i32>())
 }
 
 /// Decomposes each matrix of a batch, of which `a` has the values.
 pub(crate) fn rotate<T: Scalar>(
     gpu: &Gpu<'_>,
     plan: &Plan,
-    Sizes { batch, m, n }: Sizes,
+    sizes: Sizes,
     form: Form,
     a: Output<T>,
     &Svd { s, u, v, info }: &Svd<T>,
 ) -> Result<(), Error> {
-    let (a, s, u, v, info) = (a.as_ptr(), s.as_ptr(), u.as_ptr(), v.as_ptr(), info.as_ptr());
+    let operands = Operands {
+        a: a.as_ptr(),
+        s: s.as_ptr(),
+        u: u.as_ptr(),
+        v: v.as_ptr(),
+        info: info.as_ptr(),
+    };
+    launch(gpu, plan, sizes, form, operands)
+}
+
+/// The kernel's, of which u and v are null where vectors are not wanted, info where nobody reads it.
+struct Operands<T: Scalar> {
+    a: *const T,
+    s: *mut T::Real,
+    u: *mut T,
+    v: *mut T,
+    info: *mut i32,
+}
+
+fn launch<T: Scalar>(
+    gpu: &Gpu<'_>,
+    plan: &Plan,
+    Sizes { batch, m, n }: Sizes,
+    form: Form,
+    Operands { a, s, u, v, info }: Operands<T>,
+) -> Result<(), Error> {
     let batch: i64 = narrow("batch", batch)?;
     let (m, n): (c_int, c_int) = (narrow("m", m)?, narrow("n", n)?);
     let u_columns: c_int = narrow("columns of u", form.columns.0)?;
     let v_columns: c_int = narrow("columns of v", form.columns.1)?;
-    let (vectors, adjoint) = (c_int::from(form.vectors), c_int::from(form.adjoint));
-    let (not_finite, group) = (form.not_finite, plan.group);
-    let list =
-        (a, s, u, v, info, batch, m, n, u_columns, v_columns, vectors, adjoint, not_finite, group);
+    let flags = [form.vectors, form.adjoint, form.turned].map(c_int::from);
+    let ([vectors, adjoint, turned], group) = (flags, plan.group);
+    let list = (
+        a,
+        s,
+        u,
+        v,
+        info,
+        batch,
+        m,
+        n,
+        u_columns,
+        v_columns,
+        vectors,
+        adjoint,
+        turned,
+        form.not_finite,
+        group,
+    );
     // SAFETY: the kernel's parameters; the operands have so many elements, u and v where vectors are wanted.
     unsafe { gpu.launch(&plan.launch, list) }
 }

@@ -9,6 +9,7 @@
 //! the device ([`memory`]), batches of contiguous matrices, column-major unless it says otherwise.
 //! Work is queued, not waited for, where it does not say otherwise. Nothing here knows XLA.
 
+pub mod choices;
 pub mod cholesky;
 mod codes;
 pub mod definite;
@@ -18,7 +19,8 @@ pub mod eigh;
 mod error;
 mod gpu;
 mod handle;
-mod jacobi;
+pub mod hermitian;
+pub mod jacobi;
 mod library;
 pub mod lu;
 pub mod memory;
@@ -28,6 +30,7 @@ pub mod products;
 pub mod qr;
 mod rows;
 mod scalar;
+pub mod schur;
 mod small;
 pub mod solve;
 pub mod sparse;

@@ -38,8 +38,9 @@ pub fn getrf<T: Scalar>(
         return driver::fill(gpu.stream(), info.as_ptr().cast(), 0, info.len() * size_of::<i32>());
     }
     let a = gpu.initialized(a)?;
+    let kernel = kernel!(T, "factor", "getrf");
     if let Some(launch) =
-        small::plan::<T>(gpu, batch, (m, n), THREADS_OF_A_COLUMN, kernel!(T, "factor", "getrf"))?
+        small::plan::<T>(gpu, "getrf", batch, (m, n), THREADS_OF_A_COLUMN, kernel)?
     {
         let (a, ipiv, info) = (a.as_ptr(), ipiv.as_ptr(), info.as_ptr());
         let (batch, m, n): (i64, i32, i32) =

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_int};
 use lapax_core::Side;
 
 use crate::Scalar;
+use crate::choices::{Count, largest};
 use crate::codes::{ADJOINT, PLAIN, TRANSPOSE, of_type, side_mode};
 use crate::error::{Error, narrow, product};
 use crate::gpu::{Gpu, Launch};
@@ -38,8 +39,9 @@ pub fn geqrf<T: Scalar>(
         return Ok(());
     }
     let a = gpu.initialized(a)?;
+    let kernel = kernel!(T, "factor", "geqrf");
     if let Some(launch) =
-        small::plan::<T>(gpu, batch, (m, n), THREADS_OF_A_VECTOR, kernel!(T, "factor", "geqrf"))?
+        small::plan::<T>(gpu, "geqrf", batch, (m, n), THREADS_OF_A_VECTOR, kernel)?
     {
         let (batch, m, n): (i64, i32, i32) =
             (narrow("batch", batch)?, narrow("m", m)?, narrow("n", n)?);
@@ -141,9 +143,8 @@ pub fn orgqr<T: Scalar>(
         return Ok(());
     }
     let a = gpu.initialized(a)?;
-    if let Some(launch) =
-        kernel_plan::<T>(gpu, batch, (m, t, n), kernel!(T, "householder", "orgqr"))?
-    {
+    let kernel = kernel!(T, "householder", "orgqr");
+    if let Some(launch) = kernel_plan::<T>(gpu, "orgqr", batch, (m, t, n), kernel)? {
         let (batch, m): (i64, i32) = (narrow("batch", batch)?, narrow("m", m)?);
         let (n, t): (i32, i32) = (narrow("n", n)?, narrow("t", t)?);
         // SAFETY: the kernel's parameters; the operands have batch·m·n and batch·t elements.
@@ -225,7 +226,7 @@ pub fn ormqr<T: Scalar>(
         return Ok(());
     }
     let kernel = kernel!(T, "householder", "ormqr");
-    if let Some(launch) = kernel_plan::<T>(gpu, batch, (order, t, columns), kernel)? {
+    if let Some(launch) = kernel_plan::<T>(gpu, "ormqr", batch, (order, t, columns), kernel)? {
         let (a, tau, c) = (a.as_ptr(), tau.as_ptr(), c.as_ptr());
         let (left, adjoint) = (i32::from(side == Side::Left), i32::from(adjoint));
         let (batch, m, n): (i64, i32, i32) =
@@ -314,14 +315,12 @@ pub fn load_ormqr<T: Scalar>(gpu: &Gpu<'_>) -> Result<(), Error> {
 /// The launch that has `t` reflectors of this order in shared memory, where that can be.
 fn kernel_plan<T: Scalar>(
     gpu: &Gpu<'_>,
+    op: &str,
     batch: usize,
     (order, t, columns): (usize, usize, usize),
     kernel: crate::Kernel,
 ) -> Result<Option<Launch>, Error> {
-    /// The order from which a matrix alone is cuSOLVER's: on an H200 Q of 193 × 128 takes 0.2 ms in one
-    /// block, and all of QR by cuSOLVER 0.39.
-    const ALONE: usize = 128;
-    if order > KERNEL_ORDER || batch < 2 && order > ALONE {
+    if order > KERNEL_ORDER.min(largest::<T>(gpu, op, Count::of(batch))?) {
         return Ok(None);
     }
     small::shared::<T>(gpu, batch, (order, t), columns * THREADS_OF_A_VECTOR, kernel)

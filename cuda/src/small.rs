@@ -1,6 +1,7 @@
 //! When a batch of small matrices goes to an own kernel, a block for each, and how that is launched.
 
 use crate::Scalar;
+use crate::choices::{Count, largest};
 use crate::error::{Error, narrow};
 use crate::gpu::{Gpu, Launch, blocks};
 use crate::module::Kernel;
@@ -13,18 +14,17 @@ pub(crate) const THREADS_OF_A_COLUMN: usize = 4;
 /// 965, 526, 313, 208 and 164 for 97 × 64.
 pub(crate) const THREADS_OF_A_VECTOR: usize = 8;
 
-/// The launch for matrices of m × n, each in its block's shared memory; None where they do not fit, or
-/// where there is but one and it is not small: one block cannot keep a GPU busy.
+/// The launch of an op for matrices of m × n, each in its block's shared memory; None where they do not fit,
+/// or the table of choices has smaller ones.
 pub(crate) fn plan<T: Scalar>(
     gpu: &Gpu<'_>,
+    op: &str,
     batch: usize,
     (m, n): (usize, usize),
     threads_of_each: usize,
     kernel: Kernel,
 ) -> Result<Option<Launch>, Error> {
-    /// The order up to which a matrix alone goes to one block.
-    const ALONE: usize = 128;
-    if batch < 2 && m.max(n) > ALONE {
+    if m.max(n) > largest::<T>(gpu, op, Count::of(batch))? {
         return Ok(None);
     }
     // As the kernels have it: an odd number of rows.

@@ -6,6 +6,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use lapax_core::{SingularVectors, Vectors, index_fits_i32};
 
 use crate::Scalar;
+use crate::choices::{Count, largest};
 use crate::codes::{eigen_mode, of_type};
 use crate::driver;
 use crate::error::{Error, Kind, narrow, product};
@@ -90,21 +91,21 @@ const NOT_FINITE: c_int = -4;
 /// not transposed: they name an accuracy, not a method. Returns whether that was so.
 fn rotate_in_blocks<T: Scalar>(
     gpu: &Gpu<'_>,
+    op: &str,
     job: Job,
     sizes: Sizes,
     a: Output<T>,
     results: &Svd<T>,
 ) -> Result<bool, Error> {
-    /// The columns from which fewer matrices than so many are quicker one by one by cuSOLVER: on an H200 in
-    /// f32 one of 193 × 128 takes 10.2 ms in a block and 3.9 by gesvdj, 64 take 10.6 and 222.
-    const LARGE: usize = 96;
+    /// Matrices that are no longer few: measured with the order in the table of choices.
     const MANY: usize = 4;
-    if sizes.m.min(sizes.n) >= LARGE && sizes.batch < MANY {
+    let count = if sizes.batch < MANY { Count::Alone } else { Count::Batch };
+    if sizes.m.min(sizes.n) > largest::<T>(gpu, op, count)? {
         return Ok(false);
     }
     let vectors = job.vectors == Vectors::Wanted;
     let columns = job.columns(sizes);
-    let form = Form { vectors, columns, adjoint: false, not_finite: NOT_FINITE };
+    let form = Form { vectors, columns, adjoint: false, turned: false, not_finite: NOT_FINITE };
     let Some(plan) = jacobi::plan::<T>(gpu, sizes, form)? else {
         return Ok(false);
     };
@@ -131,7 +132,7 @@ pub fn gesvdj<T: Scalar>(
         return Ok(());
     }
     let a = gpu.initialized(a)?;
-    if rotate_in_blocks(gpu, job, sizes, a, &results)? {
+    if rotate_in_blocks(gpu, "gesvdj", job, sizes, a, &results)? {
         return Ok(());
     }
     rotate_one_by_one(gpu, job, sizes, a, results)
@@ -214,7 +215,7 @@ pub fn gesvdp<T: Scalar>(
         return Ok(());
     }
     let a = gpu.initialized(a)?;
-    if rotate_in_blocks(gpu, job, sizes, a, &results)? {
+    if rotate_in_blocks(gpu, "gesvdp", job, sizes, a, &results)? {
         return Ok(());
     }
     let (Svd { s, u, v, info }, Sizes { batch, m, n }) = (results, sizes);
@@ -330,6 +331,7 @@ pub fn gesvd<T: Scalar>(
         vectors: wanted == Vectors::Wanted,
         columns: (u_columns, n),
         adjoint: true,
+        turned: false,
         not_finite: NOT_FINITE,
     };
     if let Some(plan) = jacobi::plan::<T>(gpu, sizes, form)? {

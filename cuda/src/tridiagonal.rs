@@ -84,6 +84,33 @@ pub fn load_tridiagonal_solve<T: Scalar>(gpu: &Gpu<'_>) -> Result<(), Error> {
     if CUSPARSE.has(c"cusparseCreate") { gpu.prepare(&SPARSE) } else { Ok(()) }
 }
 
+/// Solves A·X = B for each matrix of a batch as [`tridiagonal_solve`] does, B and X row-major, m × nrhs. X is NaN
+/// where A is singular. One launch, whatever the sizes; takes scratch of 3·m elements for each system.
+///
+/// # Errors
+/// As [`tridiagonal_solve_perturbed`].
+#[allow(clippy::too_many_arguments, reason = "the operands of the routine, and its sizes")]
+pub fn tridiagonal_solve_rows<T: Scalar>(
+    gpu: &Gpu<'_>,
+    batch: usize,
+    m: usize,
+    nrhs: usize,
+    a: [Input<T>; 3],
+    b: Input<T>,
+    x: Output<T>,
+) -> Result<(), Error> {
+    let kernel = kernel!(T, "tridiagonal", "tridiagonal_solve_rows");
+    eliminate(gpu, kernel, batch, m, nrhs, a, b, x)
+}
+
+/// Loads what [`tridiagonal_solve_rows`] launches.
+///
+/// # Errors
+/// As there.
+pub fn load_tridiagonal_solve_rows<T: Scalar>(gpu: &Gpu<'_>) -> Result<(), Error> {
+    gpu.load(kernel!(T, "tridiagonal", "tridiagonal_solve_rows"))
+}
+
 fn in_parallel<T: Scalar>(
     gpu: &Gpu<'_>,
     batch: usize,

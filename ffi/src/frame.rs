@@ -108,6 +108,30 @@ impl<'f> Frame<'f> {
         Operands::rets(self.raw)
     }
 
+    /// Calls `body` with this call, its operands replaced with copies that lie elsewhere.
+    ///
+    /// # Safety
+    /// All operands of the call are buffers; `args` and `rets` are as many, of the same types and
+    /// dimensions, with memory as [`Frame::new`] asks.
+    pub unsafe fn with_copies<R>(
+        self,
+        args: &[sys::XLA_FFI_Buffer],
+        rets: &[sys::XLA_FFI_Buffer],
+        body: impl FnOnce(Frame<'_>) -> R,
+    ) -> R {
+        let addresses = |buffers: &[sys::XLA_FFI_Buffer]| -> Vec<*mut c_void> {
+            buffers.iter().map(|buffer| std::ptr::from_ref(buffer).cast_mut().cast()).collect()
+        };
+        let (mut arg_list, mut ret_list) = (addresses(args), addresses(rets));
+        body(Frame {
+            raw: &sys::XLA_FFI_CallFrame {
+                args: sys::XLA_FFI_Args { args: arg_list.as_mut_ptr(), ..self.raw.args },
+                rets: sys::XLA_FFI_Rets { rets: ret_list.as_mut_ptr(), ..self.raw.rets },
+                ..*self.raw
+            },
+        })
+    }
+
     /// Whether a result shares memory with an argument or with another result.
     pub fn has_shared_memory(self) -> bool {
         shared(self.raw)

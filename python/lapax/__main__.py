@@ -24,6 +24,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from lapax import _run
 
         return _run.main(arguments[1:])
+    if arguments[:1] == ["tune-gpu"]:
+        from lapax import _tune
+
+        return _tune.main(arguments[1:])
     options = _parser().parse_args(arguments)
     if options.command == "targets":
         return _targets(options)
@@ -60,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     _export_parser(commands.add_parser("export", help="write a program for hosts outside Python"))
     _explain_parser(commands.add_parser("explain", help="list the custom calls of a program"))
     commands.add_parser("run", help="run a program whose JAX computes on lapax", add_help=False)
+    commands.add_parser("tune-gpu", help="measure which kernels this GPU is to use", add_help=False)
     route = commands.add_parser("route", help="say which kernel serves a call on this processor")
     route.add_argument("routine", help="such as lu, eigh, getrf")
     route.add_argument("dtype", choices=["f32", "f64", "c64", "c128"])

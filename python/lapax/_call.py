@@ -105,8 +105,10 @@ def resolve(
     here = [t for t in named if platform in (None, t.platform.lower())]
     if not here:
         there = ", ".join(sorted({t.platform.lower() for t in named}))
+        why = named[0].signature.not_on_cuda if platform == "cuda" else None
         raise NotImplementedError(
             f"lapax: {name} has no target on platform {platform}; it has on: {there}"
+            + (f" ({why})" if why else "")
         )
     for target in here:
         variant = target.signature.variant(wanted, *others) or target.signature.variant(wanted)

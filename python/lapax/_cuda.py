@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend.core import Primitive
 
+from lapax import _choices, _library, _row_major, _rules, _selection, _unused
 from lapax import _jax_private as private
-from lapax import _library, _row_major, _rules, _selection, _unused
 from lapax._lowering import dtype_name, is_static, lower_target, numpy_dtype
 from lapax._rules import for_others, serves
 from lapax._table import targets
@@ -35,27 +36,55 @@ def replace_rules(primitives: Iterable[Primitive]) -> list[Callable[[], None]]:
         return []
     for primitive in primitives:
         name, entry = primitive.name, private.lowering_entry(primitive, PLATFORM)
-        own = (
-            name in _row_major.NAMES
-            and serves(name, PLATFORM)
-            and _selection.serves_op(name, PLATFORM)
-        )
+        own = _has_own(name)
         if entry is None and not own:
             continue
-        stock = private.common_rule(primitive) if entry is None else entry.rule
-        rule = functools.partial(_renaming, stock)
+        stock = _common_rule(primitive) if entry is None else entry.rule
+        rule: private.Rule = functools.partial(_renaming, stock)
         if own:
-            rule = functools.partial(by_rows, name, stock)
+            rule = _own_rule(primitive, stock)
+        if name == "eigh" and not _selection.leaves(name, PLATFORM):
+            rule = functools.partial(_eigh, primitive, stock)
         inline = entry is None or entry.inline
         undo.append(private.replace_lowering(primitive, PLATFORM, rule, inline))
         if entry is None:
             continue
-        if primitive.name == "eigh":
+        if name == "eigh":
             values = functools.partial(_eigh_values, primitive, entry.rule)
             undo.append(
                 private.replace_lowering(_unused.eigh_values_p, PLATFORM, values, inline=True)
             )
     return undo
+
+
+def _has_own(name: str) -> bool:
+    """Whether a target serves the primitive of this name as the CPU's does."""
+    op = "gehrd" if name == "hessenberg" else name
+    own = name in _row_major.NAMES or name == "hessenberg"
+    return own and serves(op, PLATFORM) and _selection.serves_op(op, PLATFORM)
+
+
+def _own_rule(primitive: Primitive, stock: private.Rule) -> private.Rule:
+    if primitive.name == "schur":
+        return functools.partial(schur, primitive, stock)
+    rules = {"eig": eig, "hessenberg": hessenberg, "svd": svd}
+    rule = rules.get(primitive.name, functools.partial(by_rows, primitive.name))
+    return functools.partial(rule, stock)
+
+
+def _common_rule(primitive: Primitive) -> private.Rule:
+    """JAX's rule for any platform, or one that says that JAX has none."""
+    try:
+        return private.common_rule(primitive)
+    except KeyError:
+        return functools.partial(_without_rule, primitive.name)
+
+
+def _without_rule(name: str, ctx: Any, *_: Any, **__: Any) -> Sequence[Any]:
+    raise NotImplementedError(
+        f"{name} of {ctx.avals_in} on platform {PLATFORM}: JAX has no rule for it, and lapax none "
+        "for these arguments"
+    )
 
 
 def replace_formats(primitives: Mapping[Primitive, str]) -> list[Callable[[], None]]:
@@ -73,10 +102,12 @@ def usable() -> bool:
     """Whether this liblapax has kernels, which are not left, and no driver here that is too old for
     them.
 
-    Without any driver they are usable: the program may be lowered for another machine.
+    Without any driver they are usable: the program may be lowered for another machine. Raises
+    ValueError where LAPAX_GPU_CHOICES names a file that is no table of choices.
     """
     if _library.cuda_kernels() == 0 or _selection.leaves_platform(PLATFORM):
         return False
+    _choices.table(None)  # A file of choices that is wrong is an error of install().
     reason = _library.cuda_unfit()
     if reason is not None:
         _warn(reason)
@@ -125,21 +156,96 @@ def by_rows(
     return _rules.by_rows(name, instead, ctx, operands, params, PLATFORM)
 
 
+def eig(stock: private.Rule, ctx: Any, a: Any, **params: Any) -> Sequence[Any]:
+    """`eig_p`, whose left eigenvectors JAX's rule serves."""
+    op = "eig" if params["compute_right_eigenvectors"] else "eigvals"
+    return by_rows(op, stock, ctx, a, **params)
+
+
+def hessenberg(stock: private.Rule, ctx: Any, a: Any) -> Sequence[Any]:
+    """`hessenberg_p`, for which JAX has a rule on the CPU alone: H and its reflectors."""
+    (aval,) = ctx.avals_in
+    target = next(target for target in targets(PLATFORM) if target.signature.op == "gehrd")
+    variant = target.signature.variant(dtype_name(aval.dtype))
+    if variant is None or not is_static(aval.shape) or for_others(ctx):
+        kept: Sequence[Any] = stock(ctx, a)
+        return kept
+    batch = private.batch_specs("gehrd", [aval], (2,))
+    info = private.result_aval(aval, aval.shape[:-2], np.dtype(np.int32), batch)
+    whole = ctx.replace(avals_out=[*ctx.avals_out, info])
+    attributes = {"low": np.int32(1), "high": np.int32(aval.shape[-1])}
+    return list(lower_target(whole, target, variant, (a,), attributes))[:2]
+
+
+def schur(
+    primitive: Primitive, stock: private.Rule, ctx: Any, a: Any, **params: Any
+) -> Sequence[Any]:
+    """`schur_p`, for which JAX has a rule on the CPU alone; without vectors these are dropped."""
+    both = {**params, "compute_schur_vectors": True}
+    avals = private.result_avals(primitive, ctx.avals_in, **both)
+    results = by_rows("schur", stock, ctx.replace(avals_out=avals), a, **both)
+    return list(results)[: len(ctx.avals_out)]
+
+
+def svd(stock: private.Rule, ctx: Any, a: Any, **params: Any) -> Sequence[Any]:
+    """`svd_p`."""
+    return by_rows("svd" if params["compute_uv"] else "svdvals", stock, ctx, a, **params)
+
+
 def _renaming(stock: private.Rule, ctx: Any, *args: Any, **params: Any) -> Any:
     """JAX's rule, its calls going to lapax unless the program is to run without lapax."""
     return private.rename_calls(lambda: stock(ctx, *args, **params), _names(ctx))
 
 
+def _eigh(
+    primitive: Primitive,
+    stock: private.Rule,
+    ctx: Any,
+    a: Any,
+    *,
+    subset_by_index: tuple[int, int] | None,
+    **params: Any,
+) -> Sequence[Any]:
+    """`eigh_p`, also for `subset_by_index`."""
+    op = "eigh" if subset_by_index is None else "eigh_subset"
+    instead = functools.partial(_by_syevd, primitive, stock, (-1, -1), None)
+    params["subset_by_index"] = subset_by_index
+    return _rules.by_rows(op, instead, ctx, (a,), params, PLATFORM)
+
+
 def _eigh_values(
     primitive: Primitive, stock: private.Rule, ctx: Any, a: Any, **params: Any
 ) -> Sequence[Any]:
-    """The eigenvalues of `eigh_p` alone: its call, without vectors where it goes to lapax."""
-    avals = private.result_avals(primitive, ctx.avals_in, **params)
-    both = ctx.replace(primitive=primitive, avals_out=avals)
-    results = private.rename_calls(
-        lambda: stock(both, a, **params), _names(ctx), {"mode": ord("N")}
-    )
-    return list(results)[1:]
+    """The eigenvalues of `eigh_p` alone."""
+    without_vectors = {"mode": ord("N")}
+    instead = functools.partial(_by_syevd, primitive, stock, (-1,), without_vectors)
+    return _rules.by_rows("eigvalsh", instead, ctx, (a,), params, PLATFORM)
+
+
+def _by_syevd(
+    primitive: Primitive,
+    stock: private.Rule,
+    axes: tuple[int, ...],
+    attributes: Mapping[str, int] | None,
+    ctx: Any,
+    a: Any,
+    *,
+    subset_by_index: tuple[int, int] | None,
+    **params: Any,
+) -> Sequence[Any]:
+    """The last results of JAX's rule, one for each of `axes`: of each the range along its axis."""
+    whole = {**params, "subset_by_index": None}
+    avals = private.result_avals(primitive, ctx.avals_in, **whole)
+    first = len(avals) - len(axes)
+
+    def emit(full: Any) -> Sequence[Any]:
+        all_of_it = full.replace(primitive=primitive, avals_out=avals)
+        return list(stock(all_of_it, a, **whole))[first:]
+
+    return _rules.whole_then_part(
+        "eigh", axes, ctx, subset_by_index, ctx.avals_in[0].shape[-1:], emit, avals[first:],
+        attributes, _names(ctx),
+    )  # fmt: skip
 
 
 def _names(ctx: Any) -> dict[str, str]:

@@ -25,7 +25,16 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jax.extend.core import Primitive
 
-from lapax import _cuda, _row_major, _rules, _selection, _unused
+from lapax import (
+    _cuda,
+    _exponentials,
+    _found,
+    _matrix_functions,
+    _row_major,
+    _rules,
+    _selection,
+    _unused,
+)
 from lapax import _jax_private as private
 from lapax import _reference as reference
 from lapax._lowering import dtype_name
@@ -50,6 +59,8 @@ def rewrite_programs(
         for platform in alone:
             rule = functools.partial(fused.rule, platform)
             undo.append(private.replace_lowering(fused.primitive, platform, rule, True))
+    for platform in alone:
+        undo.append(private.replace_lowering(_found.found_p, platform, _found.rule, True))
     return undo
 
 
@@ -75,6 +86,7 @@ def _rewritten(alone: Set[str], module: Any, jaxpr: Any) -> Any:
     if platform is not None:
         program.visit({"lu_pivots_to_permutation": _permutation_of_pivots})
         program.visit({name: functools.partial(rule, platform) for name, rule in _RULES.items()})
+        program.visit({private.jit_name(): _exponentials.gradients(platform)})
         program.restore({it.primitive.name for it in _FUSED if not it.is_served(platform)})
     program.without_unused(_unused_rules(platforms) if private.knows_results() else {})
     return program.jaxpr(jaxpr)
@@ -82,11 +94,14 @@ def _rewritten(alone: Set[str], module: Any, jaxpr: Any) -> Any:
 
 def _unused_rules(platforms: set[str]) -> dict[str, Callable[[Sequence[bool], Any], Any]]:
     """Those for operations that are lapax's on all of these platforms."""
-    return {
+    rules = {
         name: rule
         for name, rule in _unused.RULES.items()
         if not any(_selection.leaves(name, platform) for platform in platforms)
     }
+    if all(map(_eigvalsh_p.is_served, platforms)):
+        rules[_eigh_p.primitive.name] = _without_vectors
+    return rules
 
 
 _PLATFORMS = frozenset({_rules.PLATFORM, _cuda.PLATFORM})
@@ -140,6 +155,15 @@ class _Fused:
     def is_served(self, platform: str) -> bool:
         """Whether its target is not left to JAX. What is may be a step to what is not."""
         return _selection.serves_op(self.op, platform)
+
+    def takes(self, attribute: str, platform: str) -> bool:
+        """Whether its target on the platform has an attribute of this name."""
+        return any(
+            attr.name == attribute
+            for target in ops().get(self.op, ())
+            if target.platform.lower() == platform
+            for attr in target.signature.attrs
+        )
 
     def fits(self, platform: str, avals: Sequence[Any], params: Any) -> bool:
         """Whether a target of the platform serves square matrices of these types, of batches that
@@ -288,6 +312,40 @@ def _hermitian_part(platform: str, program: Program, eqn: Any) -> Any:
     if any(user.primitive.name != "eigh" for user in users) or not users:
         return None
     return eqn.replace(primitive=_symmetrize_p.primitive, invars=[a], params={})
+
+
+# Eigenvalues and eigenvectors of that part, where a target makes it.
+
+
+def _vectors_and_values(a: Any) -> Results:
+    return [(a.shape, a.dtype), *_values(a)]
+
+
+def _values(a: Any) -> Results:
+    return [(a.shape[:-1], np.finfo(a.dtype).dtype)]
+
+
+_eigh_p = _Fused("eigh", (2,), _vectors_and_values)
+_eigvalsh_p = _Fused("eigvalsh", (2,), _values)
+
+
+def _of_hermitian_part(platform: str, program: Program, eqn: Any) -> Any:
+    """`eigh` of (A + Aᴴ)/2."""
+    a = _symmetrized(program, eqn.invars[0])
+    params = {**eqn.params, "symmetrize_input": True}
+    if a is None or not all(
+        fused.takes("symmetrize", platform) and fused.fits(platform, [a.aval], params)
+        for fused in (_eigh_p, _eigvalsh_p)
+    ):
+        return None
+    return eqn.replace(primitive=_eigh_p.primitive, invars=[a], params=params)
+
+
+def _without_vectors(used: Sequence[bool], eqn: Any) -> Any:
+    """The eigenvalues alone of what `_of_hermitian_part` found."""
+    if used[0]:
+        return eqn
+    return eqn.replace(primitive=_eigvalsh_p.primitive, outvars=eqn.outvars[1:])
 
 
 # op(A)·X = B from the LU factors of A and their permutation; op is A, Aᵀ or Aᴴ for trans 0, 1, 2.
@@ -562,7 +620,7 @@ def _call(platform: str, eqn: Any) -> Any:
     """What one equation that stands for a whole function becomes; None where it stays."""
     if not any(holds(body, _PARTS) for body in private.bodies(eqn)):
         return None
-    for match in (_lu_solve_call, _slogdet_call, _hessenberg_call):
+    for match in (_lu_solve_call, _slogdet_call, _hessenberg_call, _matrix_functions.call):
         found = match(platform, eqn)
         if found is not None:
             return found
@@ -579,11 +637,14 @@ _FUSED = (
     _slogdet_p,
     _hess_p,
     _symmetrize_p,
+    _eigh_p,
+    _eigvalsh_p,
 )
 
 _RULES = {
     "select_n": _masked,
     "div": _hermitian_part,
+    "eigh": _of_hermitian_part,
     "triangular_solve": _by_both_triangles,
     _lu_solve_p.primitive.name: _by_own_factors,
 }

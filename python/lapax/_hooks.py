@@ -21,9 +21,10 @@ class Part(enum.Enum):
     RULES = "all of jax.numpy.linalg, jax.scipy.linalg and jax.lax.linalg"
     EIGH_SVD = "eigh and svd"  # And all results that nobody reads.
     FUSED = "several operations as one call"
-    CALLS = "solve, inv, lu_solve, slogdet and hessenberg as one call"
+    CALLS = "solve, inv, lu_solve, slogdet, hessenberg, expm, sqrtm and solve_sylvester as one call"
     LU_SOLVE = "solve, inv and lu_solve as one call"
-    SOME = "one result of slogdet or hessenberg as one call"
+    SOME = "one result of slogdet, hessenberg or derivatives of expm as one call"
+    EXPM = "jax.scipy.linalg.expm as one call"
     SOLVER = "solve inside custom_linear_solve as one call"
     SLOGDET = "slogdet as one call"
     SPARSE = "jax.experimental.sparse"

@@ -149,6 +149,8 @@ _ROWS = (
     Hook(_LINALG, "_lu_solve", Part.LU_SOLVE, takes("lu", "permutation", "b", "trans")),
     Hook("jax._src.interpreters.partial_eval", "dce_jaxpr", Part.SOME,
          takes("jaxpr", "used", "instantiate")),
+    Hook("jax._src.interpreters.partial_eval", "lower_jaxpr2|lower_jaxpr", Part.EXPM,
+         takes("jaxpr")),
     # lapax's own primitives.
     Hook("jax._src.dispatch", "apply_primitive", Part.NAN, takes("primitive", "x", parameter=0)),
     Hook("jax._src.core", "auto_insert_reshard|standard_insert_pvary", Part.VARYING,
@@ -406,6 +408,12 @@ def called_by_jit(eqn: Any) -> Any | None:
     return eqn.params["jaxpr"] if _is_call(eqn) else None
 
 
+def jit_name() -> str:
+    """The name of the primitive of inner jits. 0.8.0 – 0.12.0.1: "jit"."""
+    name: str = _get(_JIT).name if _fits(_JIT) else "jit"
+    return name
+
+
 def name_of_jit(eqn: Any) -> str | None:
     """The name of an inner jit; None of another equation."""
     return eqn.params["name"] if _is_call(eqn) else None
@@ -424,14 +432,22 @@ def results_alone(body: Any, used: Sequence[bool]) -> Any | None:
 
 
 def traced(function: Callable[..., Any], avals: Sequence[Any]) -> Any:
-    """The jaxpr of a function of arrays of these types, of their sharding and varying axes."""
+    """The jaxpr of a function of arrays of these types, of their sharding and varying axes, as JAX
+    lowers it.
+
+    0.12.0.1: partial_eval.lower_jaxpr2 makes others of some equations before; 0.8.0 has none such.
+    """
     operands = []
     for aval in avals:
         mesh = aval.sharding.mesh
         placed = {} if mesh.empty else {"sharding": NamedSharding(mesh, aval.sharding.spec)}
         varying = {"vma": aval.vma} if getattr(aval, "vma", None) else {}
-        operands.append(jax.ShapeDtypeStruct(aval.shape, aval.dtype, **placed, **varying))
-    return jax.make_jaxpr(function)(*operands).jaxpr
+        weak = {"weak_type": aval.weak_type}
+        operands.append(jax.ShapeDtypeStruct(aval.shape, aval.dtype, **placed, **varying, **weak))
+    traced = jax.make_jaxpr(function)(*operands).jaxpr
+    name = "jax._src.interpreters.partial_eval.lower_jaxpr2"
+    is_high = getattr(traced, "is_high", False) and _fits(name)
+    return _get(name)(traced) if is_high else traced
 
 
 def _sparse(module: str, name: str) -> Primitive | None:

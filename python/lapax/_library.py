@@ -159,6 +159,18 @@ def cuda() -> dict[str, Any] | None:
     return answer
 
 
+def cuda_choices(gpu: str | None) -> dict[str, Any]:
+    """Up to which orders ops on CUDA are done by kernels of their own, on GPUs of a compute
+    capability such as "9.0", or on any.
+
+    The answer is {"choices": {op: {"batches": {dtype: order or None}, "alone", "measured", "why"}}}
+    or {"error"}.
+    """
+    request = json.dumps({"gpu": gpu}).encode()
+    answer: dict[str, Any] = _decoded(loaded().lapax_cuda_choices(request))
+    return answer
+
+
 def _decoded(answer: int | None) -> Any:
     """What a JSON text says that the library made for its caller, who frees it."""
     if not answer:
@@ -213,6 +225,8 @@ def loaded() -> Any:
         library.lapax_cuda_unfit.argtypes = ()
         library.lapax_cuda.restype = ctypes.c_void_p
         library.lapax_cuda.argtypes = ()
+        library.lapax_cuda_choices.restype = ctypes.c_void_p
+        library.lapax_cuda_choices.argtypes = (ctypes.c_char_p,)
         library.lapax_free.restype = None
         library.lapax_free.argtypes = (ctypes.c_void_p,)
     except AttributeError as error:

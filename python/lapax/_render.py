@@ -57,6 +57,13 @@ dimensions. Inside a JAX process jaxlib owns the names it serves, so lapax regis
 |---|---|---|---|---|
 """
 
+NOT_ON_CUDA = """
+## Not on CUDA
+
+| op | why |
+|---|---|
+"""
+
 
 def markdown(targets: tuple[Target, ...]) -> str:
     """docs/targets.md: a row per op and platform, its targets in one cell."""
@@ -70,7 +77,9 @@ def markdown(targets: tuple[Target, ...]) -> str:
         what = " ".join(members[0].doc.strip().split("\n\n")[0].split()).replace("|", "\\|")
         form = f"`{call(members[0])}`"
         lines.append(f"| `{op}` | {platform} | {names} ({dtypes}) | {form} | {what} |\n")
-    return TARGETS + "".join(lines)
+    why = {t.signature.op: t.signature.not_on_cuda for t in targets if t.signature.not_on_cuda}
+    reasons = [f"| `{op}` | {reason} |\n" for op, reason in why.items()]
+    return TARGETS + "".join(lines) + NOT_ON_CUDA + "".join(reasons)
 
 
 def families() -> dict[str, list[str]]:

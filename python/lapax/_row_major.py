@@ -6,13 +6,15 @@ attributes, and which calls stay with JAX's rule, on the CPU and on CUDA.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from lapax._lowering import is_static
+from lapax import _choices
+from lapax._lowering import dtype_name, is_static
 
 Attributes = Mapping[str, np.generic]
 
@@ -35,10 +37,13 @@ _LARGE = 128 << 20
 copy 32 MB takes one thread 2.4 ms, where `cholesky` of as much, n = 2048 in f64, takes 35."""
 
 
-IN_A_BLOCK = {4: 120, 8: 84, 16: 60}
-"""By the bytes of an element: the order up to which a matrix, its permutation and some columns of
-right-hand sides fit into a block's shared memory on every GPU: compute capability 7.5 has the
-least, 64 KiB. `cuda/src/rows.rs` refuses what does not fit."""
+_FEW_THREADS, _LONG = 128, 512
+"""Tridiagonal systems so few and so long that go to cuSPARSE, which works on one with many threads:
+as `cuda/src/tridiagonal.rs` has it for jaxlib's call."""
+
+
+_BLOCK = 64 << 10
+"""The bytes of shared memory that a block has on every GPU: those of compute capability 7.5."""
 
 
 def attributes(
@@ -47,14 +52,51 @@ def attributes(
     """The attributes of the target for such operands; None where JAX's rule is to serve them."""
     if not all(is_static(aval.shape) for aval in avals):
         return None
-    slower = _SLOWER_ON_THE_CPU.get(name, _never) if platform == "cpu" else _beyond_a_block
-    return None if slower(avals) else _ATTRIBUTES[name](avals, params)
+    if platform == "cpu":
+        slower, known = _SLOWER_ON_THE_CPU.get(name, _never), _ATTRIBUTES
+    elif _is_by_qr(params):
+        return None
+    else:
+        slower, known = functools.partial(_slower_on_cuda, name), _ATTRIBUTES | _ON_CUDA
+    return None if slower(avals) else known[name](avals, params)
 
 
-def _beyond_a_block(avals: Sequence[Any]) -> bool:
-    """Whether a block of some GPU cannot hold a matrix, the first operand."""
+def held(name: str, avals: Sequence[Any]) -> bool:
+    """Whether a target on CUDA is called for such operands, as far as their sizes say."""
+    return not _slower_on_cuda(name, avals)
+
+
+def _is_by_qr(params: Mapping[str, Any]) -> bool:
+    """Whether another algorithm is asked for than the rotations of the kernels on CUDA."""
+    return getattr(params.get("algorithm"), "name", None) in ("QR", "QDWH")
+
+
+def _slower_on_cuda(name: str, avals: Sequence[Any]) -> bool:
+    """Whether the table of choices ends below the first operand's order, or as an op's own rule."""
+    if _SLOWER_ON_CUDA.get(name, _never)(avals):
+        return True
     a, *_ = avals
-    return bool(max(a.shape[-2:]) > IN_A_BLOCK.get(a.dtype.itemsize, 0))
+    order, batch = max(a.shape[-2:]), math.prod(a.shape[:-2])
+    return bool(order > _choices.largest(name, dtype_name(a.dtype), batch))
+
+
+def _few_long_systems(avals: Sequence[Any]) -> bool:
+    *_, b = avals
+    *batch, m, nrhs = b.shape
+    return bool(math.prod(batch) * min(nrhs, 32) < _FEW_THREADS and m >= _LONG)
+
+
+def _always_slower(_: Sequence[Any]) -> bool:
+    return True
+
+
+def _beyond_rotations(avals: Sequence[Any]) -> bool:
+    """Whether a block of some GPU cannot hold a matrix whose columns are rotated and the rotations,
+    as `cuda/src/jacobi.rs` has it or a little more."""
+    a, *_ = avals
+    rows, columns = max(a.shape[-2:]), min(a.shape[-2:])
+    elements = (rows + columns + 2) * columns + 6 * rows + 64
+    return bool(elements * a.dtype.itemsize > _BLOCK)
 
 
 def _beyond_small(avals: Sequence[Any]) -> bool:
@@ -76,17 +118,26 @@ _SLOWER_ON_THE_CPU: dict[str, Callable[[Sequence[Any]], bool]] = {
 }
 """Where a call on the CPU takes longer than what JAX makes of it."""
 
+_SLOWER_ON_CUDA: dict[str, Callable[[Sequence[Any]], bool]] = {
+    "svd": _beyond_rotations,
+    "svdvals": _beyond_rotations,
+    "symmetrize": _always_slower,
+    "tridiagonal_solve": _few_long_systems,
+}
+"""The same on CUDA, besides what the table of choices says. XLA makes a Hermitian part as what
+reads it wants it to lie."""
 
-def in_place(name: str, avals: Sequence[Any]) -> bool:
+
+def in_place(platform: str, name: str, avals: Sequence[Any]) -> bool:
     """Whether a result is to lie where its operand does, for operands of static shapes.
 
     Else XLA allocates it, which takes memory; but an operand that is needed elsewhere, as every
     argument of a program is, XLA copies before a call in place, on one thread: what lapax copies,
     all threads do, and most of it as they come to it. That of `eigh` is no argument: JAX makes it,
-    the mean of a matrix and its adjoint, unless it is told not to.
+    the mean of a matrix and its adjoint, unless it is told not to; on CUDA the target makes that.
     """
     if name == "eigh":
-        return True
+        return platform == "cpu"
     small = all(size <= _SMALL for aval in avals for size in aval.shape[-2:])
     return not small and any(math.prod(a.shape) * a.dtype.itemsize >= _LARGE for a in avals)
 
@@ -113,15 +164,17 @@ def _eig(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     return {} if lapack and not params["compute_left_eigenvectors"] else None
 
 
-def _eigh(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+def _eigh(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     if params["subset_by_index"] is not None:
         return None
-    return {"uplo": np.uint8(ord("L" if params["lower"] else "U"))}
+    # Found by `_fused`, where the target makes the mean of its operand and the adjoint.
+    mean = {"symmetrize": np.bool_(True)} if params.get("symmetrize_input") else {}
+    return {**_uplo(avals, params), **mean}
 
 
 def _eigh_subset(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
     part = _part(avals, params)
-    return part and {**part, "uplo": np.uint8(ord("L" if params["lower"] else "U"))}
+    return part and {**part, **_uplo(avals, params)}
 
 
 def _part(avals: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
@@ -159,6 +212,23 @@ def _whole_by_halves(params: Mapping[str, Any]) -> bool:
 def _by_halves(params: Mapping[str, Any]) -> bool:
     algorithm = params.get("algorithm")
     return algorithm is None or algorithm.name in ("DEFAULT", "DIVIDE_AND_CONQUER", "POLAR")
+
+
+def _svd_by_rotations(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    if not _whole_by_rotations(params):
+        return None
+    return {"full_matrices": np.bool_(params["full_matrices"])}
+
+
+def _svdvals_by_rotations(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes | None:
+    return {} if _whole_by_rotations(params) else None
+
+
+def _whole_by_rotations(params: Mapping[str, Any]) -> bool:
+    """The same for Jacobi's, or whichever JAX would take."""
+    algorithm = params.get("algorithm")
+    known = algorithm is None or algorithm.name in ("DEFAULT", "JACOBI")
+    return params["subset_by_index"] is None and known
 
 
 def _lu_solve(_: Sequence[Any], params: Mapping[str, Any]) -> Attributes:
@@ -211,6 +281,12 @@ _ATTRIBUTES: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes |
     "tridiagonal_solve": _tridiagonal_solve,
     "triangular_solve": _triangular_solve,
 }
+
+_ON_CUDA: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Attributes | None]] = {
+    "svd": _svd_by_rotations,
+    "svdvals": _svdvals_by_rotations,
+}
+"""Where a target on CUDA serves other parameters."""
 
 NAMES = frozenset(_ATTRIBUTES)
 """The primitives."""

@@ -86,7 +86,7 @@ def by_rows(
     """The row-major target of an op on a platform; `instead` serves what it does not."""
     kept = functools.partial(instead, ctx, *operands, **params)
     attributes = _row_major.attributes(platform, op, ctx.avals_in, params)
-    in_place = attributes is not None and _row_major.in_place(op, ctx.avals_in)
+    in_place = attributes is not None and _row_major.in_place(platform, op, ctx.avals_in)
     return _call(op, kept, ctx, operands, attributes, in_place, platform)
 
 
@@ -200,7 +200,7 @@ def _by_syevd(
     subset_by_index: tuple[int, int] | None,
     **params: Any,
 ) -> Sequence[Any]:
-    return _whole_then_part(
+    return whole_then_part(
         "eigh", (-1, -1), ctx, subset_by_index, ctx.avals_in[0].shape[-1:],
         lambda full: stock(full, a, subset_by_index=None, **_any_implementation(params)),
         private.result_avals(primitive, ctx.avals_in, subset_by_index=None, **params),
@@ -243,7 +243,7 @@ def _values_by_syevd(
         both = full.replace(primitive=primitive, avals_out=avals)
         return list(stock(both, a, **whole))[1:]
 
-    return _whole_then_part(
+    return whole_then_part(
         "eigh", (-1,), ctx, subset_by_index, ctx.avals_in[0].shape[-1:], emit, avals[1:],
         {"mode": ord("N")},
     )  # fmt: skip
@@ -283,7 +283,7 @@ def _by_gesdd(
     if not params["compute_uv"]:
         params["full_matrices"] = False  # JAX's rule allocates U and V all the same.
     whole = {**params, "algorithm": algorithm, "subset_by_index": None}
-    return _whole_then_part(
+    return whole_then_part(
         "svd", (-1, -1, -2), ctx, subset_by_index, ctx.avals_in[0].shape[-2:],
         lambda full: stock(full, a, **whole),
         private.result_avals(primitive, ctx.avals_in, **whole),
@@ -295,7 +295,7 @@ def _any_implementation(params: Mapping[str, Any]) -> dict[str, Any]:
     return {**params, "algorithm": None} if "algorithm" in params else dict(params)
 
 
-def _whole_then_part(
+def whole_then_part(
     what: str,
     axes: Sequence[int],
     ctx: Any,
@@ -304,10 +304,14 @@ def _whole_then_part(
     emit: Callable[[Any], Sequence[Any]],
     avals: Sequence[Any],
     attributes: Mapping[str, int] | None = None,
+    names: dict[str, str] | None = None,
 ) -> Sequence[Any]:
-    """All min(sizes) values and vectors by `emit`; of result i the range `subset` along axes[i]."""
+    """All min(sizes) values and vectors by `emit`; of result i the range `subset` along axes[i].
+
+    `names` are what calls become; by default those on the CPU."""
     full = ctx.replace(avals_out=list(avals))
-    results = private.rename_calls(lambda: emit(full), _names(ctx), attributes)
+    names = _names(ctx) if names is None else names
+    results = private.rename_calls(lambda: emit(full), names, attributes)
     if subset is None:
         return list(results)
     start, stop = subset

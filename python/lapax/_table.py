@@ -92,6 +92,8 @@ class Signature:
     requires: tuple[str, ...]
     attrs: tuple[Attr, ...]
     variants: tuple[Variant, ...]
+    not_on_cuda: str | None = None
+    """Why the op has no target on CUDA, where it has none."""
 
     @property
     def free_dims(self) -> tuple[str, ...]:
@@ -164,10 +166,11 @@ def ops() -> dict[str, tuple[Target, ...]]:
 
 
 def _form(signature: Signature) -> Any:
-    """What a caller sees of a signature, without element types."""
+    """What a caller has to know of a signature, without element types."""
     variant = signature.variants[0]
     sides = (variant.args, variant.rets)
-    return signature.attrs, [[(o.name, o.form, o.alias) for o in side] for side in sides]
+    required = [attr for attr in signature.attrs if not attr.optional]
+    return required, [[(o.name, o.form, o.alias) for o in side] for side in sides]
 
 
 @functools.cache
@@ -209,6 +212,7 @@ def _signature(data: Mapping[str, Any]) -> Signature:
             Variant(v["dtype"], _operands(v["args"]), _operands(v["rets"]))
             for v in data["variants"]
         ),
+        not_on_cuda=data.get("not_on_cuda"),
     )
 
 

@@ -26,7 +26,7 @@ super::ops! { banded;
         let band = Band { lower, upper: bands - 1 - lower, n: call.n };
         banded::solve_banded(call.batch, band, call.nrhs, call.ab, call.b, call.x, threads)
     };
-    cuda = none;
+    cuda = host;
 
     /// Solution of A·X = B with a banded Hermitian positive definite matrix (xPBSV).
     ///
@@ -45,7 +45,7 @@ super::ops! { banded;
         let (batch, nrhs) = (call.batch, call.nrhs);
         banded::solveh_banded(batch, definite, nrhs, call.ab, call.b, call.x, threads)
     };
-    cuda = none;
+    cuda = host;
 
     /// Cholesky factor of a banded Hermitian positive definite matrix, A = L·Lᴴ or Uᴴ·U (xPBTRF).
     ///
@@ -62,7 +62,7 @@ super::ops! { banded;
         let definite = Definite { uplo: call.uplo, beside: call.bands - 1, n: call.n };
         banded::cholesky_banded(call.batch, definite, call.ab, call.factor, threads)
     };
-    cuda = none;
+    cuda = host;
 
     /// Solution of A·X = B by the banded Cholesky factor of A (xPBTRS).
     ///
@@ -80,5 +80,5 @@ super::ops! { banded;
         let (batch, nrhs) = (call.batch, call.nrhs);
         banded::cho_solve_banded(batch, definite, nrhs, call.factor, call.b, call.x, threads)
     };
-    cuda = none;
+    cuda = host;
 }

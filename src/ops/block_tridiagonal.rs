@@ -23,7 +23,7 @@ super::ops! { block_tridiagonal;
         let l = BandMut { diagonal: call.l_diagonal, off_diagonal: call.l_off_diagonal };
         block_tridiagonal::block_tridiagonal_cholesky(call.batch, blocks, a, l, threads)
     };
-    cuda = none;
+    cuda = host;
 
     /// Solution of A·X = B by the Cholesky factor of A, or of one of the two triangular systems that it consists of.
     ///
@@ -44,7 +44,7 @@ super::ops! { block_tridiagonal;
             sweeps, batch, blocks, nrhs, l, call.b, call.x, threads,
         )
     };
-    cuda = none;
+    cuda = host;
 
     /// Solution of A·X = B with a block-tridiagonal Hermitian positive definite A, its Cholesky factor, and ln det(A).
     ///
@@ -68,7 +68,7 @@ super::ops! { block_tridiagonal;
             batch, blocks, nrhs, a, call.b, call.x, l, call.logdet, threads,
         )
     };
-    cuda = none;
+    cuda = host;
 
     /// The blocks of A⁻¹ in the places of the blocks of A, by the Cholesky factor of A.
     ///
@@ -85,7 +85,7 @@ super::ops! { block_tridiagonal;
         let inverse = BandMut { diagonal: call.diagonal, off_diagonal: call.off_diagonal };
         block_tridiagonal::block_tridiagonal_inverse(call.batch, blocks, l, inverse, threads)
     };
-    cuda = none;
+    cuda = host;
 
     /// LU factors of a block-tridiagonal matrix without symmetry, pivoted inside of its blocks.
     ///
@@ -105,7 +105,7 @@ super::ops! { block_tridiagonal;
         let (lu, pivots, upper) = (call.lu, call.pivots, call.upper_factor);
         block_tridiagonal::block_tridiagonal_lu(call.batch, blocks, a, lu, pivots, upper, threads)
     };
-    cuda = none;
+    cuda = host;
 
     /// Solution of op(A)·X = B by the LU factors of a block-tridiagonal A.
     ///
@@ -129,5 +129,5 @@ super::ops! { block_tridiagonal;
             trans, batch, blocks, nrhs, factors, call.b, call.x, threads,
         )
     };
-    cuda = none;
+    cuda = host;
 }

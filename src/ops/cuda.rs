@@ -8,7 +8,8 @@ use xla_ffi::{Context, Error, ErrorCode};
 /// The targets of one operation on CUDA.
 ///
 /// ```text
-/// cuda = none;
+/// cuda = (none: "why");
+/// cuda = host;                                // the CPU's kernel, by copies on the host
 /// cuda = { "name", captured,                  // or: queued, where XLA may not record it
 ///     load(module::load_it::<T>),             // what the initialize stage does, for each T
 ///     run(|call, gpu| module::it(gpu, …)),
@@ -18,12 +19,18 @@ use xla_ffi::{Context, Error, ErrorCode};
 /// cuda = { "name" over [f32, f64] { sections } or { sections }, …, run(…), or(…) };
 /// ```
 ///
-/// The first form is a call of the operation's own shape, and `OnDevice` is generated from the same
+/// The first braces are a call of the operation's own shape, and `OnDevice` is generated from the same
 /// sections; `over` states another wire form. With `or` there is a second one, which is not in the
 /// table. A comment in front is about the target alone.
 macro_rules! cuda {
-    (none, $($rest:tt)*) => {
+    ((none: $why:literal), $($rest:tt)*) => {
         &[]
+    };
+    (
+        host, [$($scalar:tt),+], { $($struct:tt)+ },
+        { $call:ident, any($name:literal), $run:expr }
+    ) => {
+        &[crate::ops::host_target!($name, [$($scalar),+], { $($struct)+ }, $call, $run)]
     };
     (
         {
@@ -32,7 +39,8 @@ macro_rules! cuda {
             $promise:ident, load($load:expr), run($run:expr) $(, or($instead:expr))? $(,)?
         },
         [$($scalar:tt),+],
-        { $($struct:tt)+ }
+        { $($struct:tt)+ },
+        $on_the_cpu:tt
     ) => {
         &[crate::ops::cuda_target!(
             $name, concat!($($doc, "\n"),*), $promise, $load, [$($scalar),+], { $($struct)+ }, $run,
@@ -50,7 +58,8 @@ macro_rules! cuda {
             $promise:ident, load($load:expr), run($run:expr) $(, or($instead:expr))? $(,)?
         },
         [$($ignored:tt),+],
-        { $($as_on_the_cpu:tt)+ }
+        { $($as_on_the_cpu:tt)+ },
+        $on_the_cpu:tt
     ) => {
         &[crate::ops::cuda_target!(
             $name, concat!($($doc, "\n"),*), $promise, $load, [$($scalar),+], {
@@ -124,6 +133,63 @@ macro_rules! cuda_target {
     }};
 }
 
+/// One target whose calls the host computes.
+macro_rules! host_target {
+    ($name:literal, [$($scalar:tt),+], { $($struct:tt)+ }, $call:ident, $run:expr) => {{
+        xla_ffi::signature! { $($struct)+ }
+
+        struct Handler;
+
+        impl xla_ffi::Handler for Handler {
+            const NAME: &'static str = $name;
+            const TRAITS: xla_ffi::sys::XLA_FFI_Handler_Traits =
+                crate::ops::cuda::Promise::queued.traits();
+            const SIGNATURES: &'static [&'static xla_ffi::Signature] = &[$(
+                <crate::ops::of!(OnDevice, 'static, $scalar) as xla_ffi::Call<'static>>::SIGNATURE
+            ),+];
+
+            fn call<'f>(
+                frame: xla_ffi::Frame<'f>,
+                context: &xla_ffi::Context<'f>,
+            ) -> xla_ffi::Outcome<'f> {
+                if let Err(refusal) = crate::backend::in_force() {
+                    return xla_ffi::Outcome::Done(Err(refusal.into()));
+                }
+                let dtypes = [frame.arg_dtype(0), frame.arg_dtype(1)];
+                $(if Self::SIGNATURES.len() == 1 || crate::ops::is!(dtypes, $scalar) {
+                    type Device<'f> = crate::ops::of!(OnDevice, 'f, $scalar);
+                    type Call<'f> = crate::ops::of!($call, 'f, $scalar);
+                    if <Device<'f> as xla_ffi::Call<'f>>::decode(frame).is_none() {
+                        return xla_ffi::Outcome::Mismatch;
+                    }
+                    let run: for<'h> fn(Call<'h>, &dyn lapax_core::Threads) -> _ = $run;
+                    return xla_ffi::Outcome::Done(crate::ops::on_host::answer(
+                        context,
+                        frame,
+                        |frame| match <Call<'_> as xla_ffi::Call<'_>>::decode(frame) {
+                            Some(call) => {
+                                run(call, &crate::ops::cuda::host_threads()).map_err(crate::ops::misuse)
+                            }
+                            None => Err(xla_ffi::Error::invalid_argument("no such call on the CPU")),
+                        },
+                    ));
+                })+
+                xla_ffi::Outcome::Mismatch
+            }
+        }
+
+        crate::table::Target {
+            name: $name,
+            platform: crate::table::Platform::Cuda,
+            doc: " On CUDA the host computes it, and the call waits for the device.\n",
+            handler: Some(xla_ffi::execute::<Handler>),
+            initialize: Some(xla_ffi::initialize::<Handler>),
+            captured: false,
+            signatures: <Handler as xla_ffi::Handler>::SIGNATURES,
+        }
+    }};
+}
+
 /// The other form of a call, where there is one.
 macro_rules! other_struct {
     ([]) => {};
@@ -153,7 +219,7 @@ macro_rules! first {
     };
 }
 
-pub(crate) use {cuda, cuda_target, first, other, other_struct};
+pub(crate) use {cuda, cuda_target, first, host_target, other, other_struct};
 
 /// What runs a decoded call.
 pub(crate) type Run<C> = fn(C, &Gpu<'_>) -> Result<(), lapax_cuda::Error>;

@@ -3,18 +3,12 @@
 use lapax_core::{Scalar, Vectors};
 use lapax_cpu::eig::Eigen;
 use lapax_cpu::schur::Eigenvalues;
+#[cfg(feature = "cuda")]
+use lapax_cuda::choices::{Count, largest};
 
 #[cfg(feature = "cuda")]
 use super::cuda as device;
 use super::{c32, c64};
-
-/// The order up to which the host decomposes what cuSOLVER would one by one. On an H200 with 16 cores of the host, ms
-/// of cuSOLVER and of the host, copies included, in f32 and c128: 16 matrices of order 160 353 and 11, 978 and 41, of
-/// order 256 687 and 36, 1481 and 150, one of order 256 35 and 15, 95 and 81, one of order 512 96 and 88, 176 and 384.
-/// One core takes for a matrix of order 4, 16, 32, 64 and 128 in f32 0.8 µs, 9.7 µs, 59 µs, 0.76 ms and 2.7 ms, and
-/// cuSOLVER 0.44, 0.91, 1.6, 3.6 and 14 ms.
-#[cfg(feature = "cuda")]
-const HOST_ORDER: usize = 256;
 
 /// Eigenvalues and right eigenvectors as cuSOLVER has them: of a real matrix, a conjugate pair's vectors
 /// are two real columns, the parts of the first one's.
@@ -151,7 +145,25 @@ super::ops! { eig;
     cpu = any("lapax_eig"), |call, threads| {
         dispatch!(eig::eig(call.batch, call.n, call.a, call.w, call.v, threads))
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA matrices up to order 64, or to what a block holds, are the device's, of which the order of
+        /// eigenvalues may be another; larger ones are the CPU's, for which the call waits for the device.
+        "lapax_eig", queued,
+        load(lapax_cuda::schur::load_eig::<T>),
+        run(|call, gpu| {
+            let (a, w) = (device::input(&call.a), device::output(&call.w));
+            let v = Some(device::output(&call.v));
+            if lapax_cuda::schur::eig(gpu, call.batch, call.n, a, w, v)? {
+                return Ok(());
+            }
+            let host = gpu.read(device::input(&call.a))?;
+            let (mut w, mut v) = (device::zeros(&call.w), device::zeros(&call.v));
+            let (batch, n, threads) = (call.batch, call.n, &device::host_threads());
+            dispatch!(eig::eig(batch, n, &host[..], &mut w[..], &mut v[..], threads))?;
+            gpu.write(device::output(&call.w), &w)?;
+            gpu.write(device::output(&call.v), &v)
+        }),
+    };
 
     /// Eigenvalues of row-major general matrices.
     ///
@@ -165,7 +177,22 @@ super::ops! { eig;
     cpu = any("lapax_eigvals"), |call, threads| {
         dispatch!(eig::eigvals(call.batch, call.n, call.a, call.w, threads))
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA as `eig`.
+        "lapax_eigvals", queued,
+        load(lapax_cuda::schur::load_eig::<T>),
+        run(|call, gpu| {
+            let (a, w) = (device::input(&call.a), device::output(&call.w));
+            if lapax_cuda::schur::eig(gpu, call.batch, call.n, a, w, None)? {
+                return Ok(());
+            }
+            let host = gpu.read(device::input(&call.a))?;
+            let mut w = device::zeros(&call.w);
+            let (batch, n, threads) = (call.batch, call.n, &device::host_threads());
+            dispatch!(eig::eigvals(batch, n, &host[..], &mut w[..], threads))?;
+            gpu.write(device::output(&call.w), &w)
+        }),
+    };
 
     /// Eigenvalues and right eigenvectors of a general matrix, on the device (cusolverDnXgeev).
     ///
@@ -186,7 +213,7 @@ super::ops! { eig;
         "cusolver_geev_ffi", queued,
         load(lapax_cuda::eig::load),
         run(|call, gpu| {
-            if call.n <= HOST_ORDER {
+            if call.n <= largest::<T>(gpu, "geev_packed", Count::of(call.batch))? {
                 let host = gpu.read(device::input(&call.a))?;
                 let (batch, n, threads) = (call.batch, call.n, &device::host_threads());
                 let (mut wr, mut wi) = (vec![T::ZERO; batch * n], vec![T::ZERO; batch * n]);

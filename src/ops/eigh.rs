@@ -7,7 +7,15 @@ use lapax_cpu::eigh;
 use super::cuda as device;
 use super::{c32, c64, in_out, unsigned};
 #[cfg(feature = "cuda")]
+use lapax_cuda::definite::Given;
+#[cfg(feature = "cuda")]
 use lapax_cuda::eigh::Algorithm;
+
+/// Which part of an operand on CUDA is A.
+#[cfg(feature = "cuda")]
+fn given(uplo: Uplo, symmetrize: Option<bool>) -> Given {
+    Given { uplo, mean: symmetrize.unwrap_or(false) }
+}
 
 super::ops! { eigh;
     /// Eigenvalues, and eigenvectors if asked for, of a Hermitian matrix (xSYEVD, xHEEVD).
@@ -64,7 +72,14 @@ super::ops! { eigh;
     cpu = any("lapax_symmetrize"), |call, threads| {
         eigh::symmetrize(call.batch, call.n, call.a, call.s, threads)
     };
-    cuda = none;
+    cuda = {
+        "lapax_symmetrize", captured,
+        load(lapax_cuda::hermitian::load_symmetrize::<T>),
+        run(|call, gpu| {
+            let (a, s) = (device::input(&call.a), device::output(&call.s));
+            lapax_cuda::hermitian::symmetrize(gpu, call.batch, call.n, a, s)
+        }),
+    };
 
     /// Eigenvalues and eigenvectors of a row-major Hermitian matrix.
     ///
@@ -80,7 +95,23 @@ super::ops! { eigh;
         let (uplo, v) = (call.uplo, in_out(call.v));
         dispatch!(eigh::eigh(uplo, call.batch, call.n, v, call.w, threads))
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA a matrix and its vectors have to fit into a block's shared memory. With `symmetrize` A is the
+        /// mean of `a` and its adjoint, for which the CPU has a call of its own.
+        "lapax_eigh" over [f32, f64, c32, c64] where T: Scalar {
+            dims { n }
+            args { a: T [n, n] }
+            attrs { uplo: Uplo as u8, symmetrize: Option<bool> }
+            rets { v: T [n, n] = a, w: T::Real [n] }
+        },
+        captured,
+        load(lapax_cuda::hermitian::load::<T>),
+        run(|call, gpu| {
+            let given = given(call.uplo, call.symmetrize);
+            let (v, w) = (device::in_out(&call.v), device::output(&call.w));
+            lapax_cuda::hermitian::eigh(gpu, given, call.batch, call.n, v, w)
+        }),
+    };
 
     /// Some eigenvalues of a row-major Hermitian matrix, and their eigenvectors.
     ///
@@ -102,7 +133,17 @@ super::ops! { eigh;
         let (uplo, batch, n) = (call.uplo, call.batch, call.n);
         dispatch!(eigh::eigh_subset(uplo, batch, n, part, call.a, call.v, call.w, threads))
     };
-    cuda = none;
+    cuda = {
+        "lapax_eigh_subset", captured,
+        load(lapax_cuda::hermitian::load::<T>),
+        run(|call, gpu| {
+            let start = unsigned(call.start);
+            let (given, part) = (given(call.uplo, None), start..start + call.k);
+            let (a, batch, n) = (device::input(&call.a), call.batch, call.n);
+            let (v, w) = (device::output(&call.v), device::output(&call.w));
+            lapax_cuda::hermitian::eigh_subset(gpu, given, batch, n, part, a, v, w)
+        }),
+    };
 
     /// Eigenvalues of a row-major Hermitian matrix, ascending.
     ///
@@ -117,7 +158,22 @@ super::ops! { eigh;
     cpu = any("lapax_eigvalsh"), |call, threads| {
         dispatch!(eigh::eigvalsh(call.uplo, call.batch, call.n, call.a, call.w, threads))
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA as `lapax_eigh`.
+        "lapax_eigvalsh" over [f32, f64, c32, c64] where T: Scalar {
+            dims { n }
+            args { a: T [n, n] }
+            attrs { uplo: Uplo as u8, symmetrize: Option<bool> }
+            rets { w: T::Real [n] }
+        },
+        captured,
+        load(lapax_cuda::hermitian::load::<T>),
+        run(|call, gpu| {
+            let given = given(call.uplo, call.symmetrize);
+            let (a, w) = (device::input(&call.a), device::output(&call.w));
+            lapax_cuda::hermitian::eigvalsh(gpu, given, call.batch, call.n, a, w)
+        }),
+    };
 
     /// Some eigenvalues of a symmetric tridiagonal matrix T that is given as such, and their eigenvectors.
     ///
@@ -141,7 +197,7 @@ super::ops! { eigh;
         let (batch, n, d, e) = (call.batch, call.n, call.d, call.e);
         eigh::tridiagonal_eigh(batch, n, part, d, e, call.v, call.w, threads)
     };
-    cuda = none;
+    cuda = host;
 
     /// Eigenvalues of a symmetric tridiagonal matrix that is given as such, ascending: see `tridiagonal_eigh`.
     ///
@@ -154,7 +210,7 @@ super::ops! { eigh;
     cpu = any("lapax_tridiagonal_eigvalsh"), |call, threads| {
         eigh::tridiagonal_eigvalsh(call.batch, call.n, call.d, call.e, call.w, threads)
     };
-    cuda = none;
+    cuda = host;
 
     /// Reduction of a Hermitian matrix to real tridiagonal form, A = Q·T·Qᴴ (xSYTRD, xHETRD).
     ///

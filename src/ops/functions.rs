@@ -18,7 +18,7 @@ super::ops! { functions;
     cpu = any("lapax_expm"), |call, threads| {
         functions::expm(call.batch, call.n, call.a, call.x, threads)
     };
-    cuda = none;
+    cuda = (none: "a composition of products and a solve serves it");
 
     /// Solution of R·Y + Y·S = F, or with `minus` of R·Y − Y·S = F, for upper triangular R and S (xTRSYL).
     ///
@@ -36,7 +36,7 @@ super::ops! { functions;
             call.minus, batch, sizes, call.r, call.s, call.f, call.y, threads,
         )
     };
-    cuda = none;
+    cuda = (none: "a composition of products serves it");
 
     /// Square root of an upper triangular matrix, X² = A, with eigenvalues in the right half plane.
     ///
@@ -51,5 +51,5 @@ super::ops! { functions;
     cpu = any("lapax_triangular_sqrtm"), |call, threads| {
         functions::triangular_sqrtm(call.batch, call.n, call.a, call.x, threads)
     };
-    cuda = none;
+    cuda = (none: "a composition of products serves it");
 }

@@ -28,7 +28,7 @@ super::ops! { generalised_schur;
         let pair = Pair { s, t, q, z, alpha: call.alpha, beta: call.beta };
         generalised_schur::generalised_schur(call.batch, call.n, pair, threads)
     };
-    cuda = none;
+    cuda = host;
 
     /// The results of `generalised_schur` with those eigenvalues first for which `chosen` is not zero (xTGSEN).
     ///
@@ -48,7 +48,7 @@ super::ops! { generalised_schur;
         let (batch, n, chosen) = (call.batch, call.n, call.chosen);
         generalised_schur::reorder_generalised_schur(batch, n, chosen, pair, threads)
     };
-    cuda = none;
+    cuda = host;
 
     /// Eigenvectors of row-major pairs in generalised Schur form, in the columns of `x` (xTGEVC).
     ///
@@ -65,5 +65,5 @@ super::ops! { generalised_schur;
         let (batch, n, form) = (call.batch, call.n, (call.s, call.t));
         generalised_schur::generalised_eigenvectors(which, batch, n, form, call.x, threads)
     };
-    cuda = none;
+    cuda = host;
 }

@@ -1,5 +1,10 @@
 //! Reduction to Hessenberg form: A = Q·H·Qᴴ.
 
+#[cfg(feature = "cuda")]
+use lapax_cuda::schur::Form;
+
+#[cfg(feature = "cuda")]
+use super::cuda as device;
 use super::{c32, c64, in_out, unsigned};
 
 super::ops! { hessenberg;
@@ -25,7 +30,26 @@ super::ops! { hessenberg;
         let (h, tau) = (in_out(call.h), call.tau);
         dispatch!(hessenberg::gehrd(call.batch, call.n, low, high, h, tau, call.info, threads))
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA the matrices are reduced by the CPU, and the call waits for the device.
+        "lapax_gehrd", queued,
+        load(device::nothing),
+        run(|call, gpu| {
+            let (low, high) = (unsigned(call.low), unsigned(call.high));
+            let h = device::in_out(&call.h);
+            let (mut form, mut tau) = (gpu.read(h.source())?, device::zeros(&call.tau));
+            let mut info = device::zeros(&call.info);
+            let in_place = lapax_core::InOut { src: None, dst: &mut form[..] };
+            let (batch, n, threads) = (call.batch, call.n, &device::host_threads());
+            let (tau_host, info_host) = (&mut tau[..], &mut info[..]);
+            dispatch!(hessenberg::gehrd(
+                batch, n, low, high, in_place, tau_host, info_host, threads
+            ))?;
+            gpu.write(h.dst, &form)?;
+            gpu.write(device::output(&call.tau), &tau)?;
+            gpu.write(device::output(&call.info), &info)
+        }),
+    };
 
     /// Upper Hessenberg form of row-major matrices, A = Q·H·Qᴴ, with Q.
     ///
@@ -40,5 +64,23 @@ super::ops! { hessenberg;
     cpu = any("lapax_hess"), |call, threads| {
         dispatch!(hessenberg::hess(call.batch, call.n, in_out(call.h), call.q, threads))
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA matrices up to order 64 are the device's; larger ones are the CPU's, for which the call waits
+        /// for the device.
+        "lapax_hess", queued,
+        load(lapax_cuda::schur::load::<T>),
+        run(|call, gpu| {
+            let (h, q) = (device::in_out(&call.h), device::output(&call.q));
+            let (batch, n) = (call.batch, call.n);
+            if lapax_cuda::schur::decompose(gpu, Form::Hessenberg, batch, n, h, q)? {
+                return Ok(());
+            }
+            let (mut form, mut factor) = (gpu.read(h.source())?, device::zeros(&call.q));
+            let in_place = lapax_core::InOut { src: None, dst: &mut form[..] };
+            let threads = &device::host_threads();
+            dispatch!(hessenberg::hess(batch, n, in_place, &mut factor[..], threads))?;
+            gpu.write(h.dst, &form)?;
+            gpu.write(q, &factor)
+        }),
+    };
 }

@@ -23,7 +23,7 @@ super::ops! { ldl;
         let (batch, n, e, permutation) = (call.batch, call.n, call.e, call.permutation);
         ldl::ldl(symmetry, call.uplo, batch, n, a, e, permutation, threads)
     };
-    cuda = none;
+    cuda = host;
 
     /// Solution of A·X = B with the results of `ldl` for A (xSYTRS_3).
     ///
@@ -39,7 +39,7 @@ super::ops! { ldl;
         let (factors, e, permutation) = (call.factors, call.e, call.permutation);
         ldl::ldl_solve(symmetry, batch, sizes, factors, e, permutation, call.b, call.x, threads)
     };
-    cuda = none;
+    cuda = host;
 }
 
 fn symmetry(hermitian: bool) -> Symmetry {

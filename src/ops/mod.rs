@@ -19,7 +19,7 @@ macro_rules! families {
 ///     /// The contract.
 ///     op: Call<T> over [f32, f64, c32, c64], Column { the sections of xla_ffi::signature! }
 ///     cpu = lapack(op), |call, threads| kernel(…);   // or: any("one_name_for_all_types"), …
-///     cuda = none;                                   // or: { … }, see `cuda!`
+///     cuda = { … };                                  // see `cuda!`; or: host; or: (none: "why")
 /// }
 /// ```
 ///
@@ -58,8 +58,9 @@ macro_rules! ops {
                 $cuda, [$($scalar),+], {
                     $(#[doc = $doc])+
                     device struct OnDevice<$t $(: $bound)? $(, $u)?> { $($signature)* }
-                }
+                }, { $call, $wire $(($($name)+), $run)? }
             ),
+            not_on_cuda: crate::ops::reason!($cuda),
         }),+];
     };
 }
@@ -182,15 +183,27 @@ macro_rules! target {
     }};
 }
 
-pub(crate) use {cpu, is, of, ops, routine, target, targets};
+/// Why an operation has no targets on CUDA; empty where it has.
+macro_rules! reason {
+    ((none: $why:literal)) => {
+        $why
+    };
+    ($any:tt) => {
+        ""
+    };
+}
+
+pub(crate) use {cpu, is, of, ops, reason, routine, target, targets};
 
 // Everything that only CUDA's targets need, in one place, as it may be left out.
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 #[cfg(feature = "cuda")]
+pub(crate) mod on_host;
+#[cfg(feature = "cuda")]
 mod opaque;
 #[cfg(feature = "cuda")]
-pub(crate) use cuda::{cuda, cuda_target};
+pub(crate) use cuda::{cuda, cuda_target, host_target};
 /// Without the feature no operation has a target on CUDA.
 #[cfg(not(feature = "cuda"))]
 macro_rules! cuda {

@@ -2,7 +2,11 @@
 
 use lapax_core::{Sort, Vectors};
 use lapax_cpu::schur::Eigenvalues;
+#[cfg(feature = "cuda")]
+use lapax_cuda::schur::Form;
 
+#[cfg(feature = "cuda")]
+use super::cuda as device;
 use super::{c32, c64, in_out};
 
 super::ops! { schur;
@@ -32,7 +36,7 @@ super::ops! { schur;
         let (mode, batch, n) = (call.mode, call.batch, call.n);
         dispatch!(schur::gees(mode, batch, n, t, call.z, w, call.sdim, call.info, threads))
     };
-    cuda = none;
+    cuda = (none: "a name of the CPU alone, as is `gees` in JAX");
 
     /// Schur form of a complex matrix, A = Z·T·Zᴴ (cGEES, zGEES).
     ///
@@ -49,7 +53,7 @@ super::ops! { schur;
         let (mode, batch, n) = (call.mode, call.batch, call.n);
         dispatch!(schur::gees(mode, batch, n, t, call.z, w, call.sdim, call.info, threads))
     };
-    cuda = none;
+    cuda = (none: "a name of the CPU alone, as is `gees` in JAX");
 
     /// Schur form of row-major matrices, A = Z·T·Zᴴ.
     ///
@@ -63,5 +67,23 @@ super::ops! { schur;
     cpu = any("lapax_schur"), |call, threads| {
         dispatch!(schur::schur(call.batch, call.n, in_out(call.t), call.z, threads))
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA matrices up to order 64 are the device's, of which the order of eigenvalues may be another;
+        /// larger ones are the CPU's, for which the call waits for the device.
+        "lapax_schur", queued,
+        load(lapax_cuda::schur::load::<T>),
+        run(|call, gpu| {
+            let (t, z) = (device::in_out(&call.t), device::output(&call.z));
+            let (batch, n) = (call.batch, call.n);
+            if lapax_cuda::schur::decompose(gpu, Form::Schur, batch, n, t, z)? {
+                return Ok(());
+            }
+            let (mut form, mut vectors) = (gpu.read(t.source())?, device::zeros(&call.z));
+            let in_place = lapax_core::InOut { src: None, dst: &mut form[..] };
+            let threads = &device::host_threads();
+            dispatch!(schur::schur(batch, n, in_place, &mut vectors[..], threads))?;
+            gpu.write(t.dst, &form)?;
+            gpu.write(z, &vectors)
+        }),
+    };
 }

@@ -31,7 +31,7 @@ super::ops! { sparse;
         let parts = csr_product(sizes, a, call.rhs, call.out, threads.count()).map_err(bad_index)?;
         Ok(Future::each(parts, |part| part.run().map_err(bad_index)))
     };
-    cuda = none;
+    cuda = (none: "a name of the CPU alone: jaxlib's on CUDA are those of cuSPARSE");
 
     /// Solution of a sparse system A·x = b by a QR factorisation (cusolverSpXcsrlsvqr).
     ///

@@ -78,7 +78,7 @@ super::ops! { svd;
         let a = in_out(call.scratch);
         dispatch!(svd::gesdd(call.mode, call.batch, call.m, call.n, a, results, threads))
     };
-    cuda = none;
+    cuda = (none: "a name of the CPU alone: jaxlib's on CUDA are gesvd, gesvdj and gesvdp");
 
     /// Singular value decomposition A = U·diag(s)·Vᴴ, by implicit QR steps (xGESVD).
     ///
@@ -193,7 +193,16 @@ super::ops! { svd;
         let (batch, m, n) = (call.batch, call.m, call.n);
         dispatch!(svd::svd(job, batch, m, n, call.a, call.s, call.u, call.vt, threads))
     };
-    cuda = none;
+    cuda = {
+        "lapax_svd", captured,
+        load(lapax_cuda::jacobi::load::<T>),
+        run(|call, gpu| {
+            let (sizes, full, a) = ((call.m, call.n), call.full_matrices, device::input(&call.a));
+            let (s, u, vt) =
+                (device::output(&call.s), device::output(&call.u), device::output(&call.vt));
+            lapax_cuda::jacobi::svd(gpu, call.batch, sizes, full, a, s, Some((u, vt)))
+        }),
+    };
 
     /// Some singular values of row-major matrices, and their vectors.
     ///
@@ -215,7 +224,7 @@ super::ops! { svd;
         let (batch, m, n) = (call.batch, call.m, call.n);
         dispatch!(svd::svd_subset(batch, m, n, part, call.a, call.s, call.u, call.vt, threads))
     };
-    cuda = none;
+    cuda = (none: "`svd` and a cut serve it");
 
     /// Singular values of row-major matrices, descending.
     ///
@@ -231,7 +240,15 @@ super::ops! { svd;
         let none = SingularVectors::None;
         dispatch!(svd::svd(none, batch, m, n, call.a, call.s, &mut [], &mut [], threads))
     };
-    cuda = none;
+    cuda = {
+        "lapax_svdvals", captured,
+        load(lapax_cuda::jacobi::load::<T>),
+        run(|call, gpu| {
+            let (sizes, a, s) =
+                ((call.m, call.n), device::input(&call.a), device::output(&call.s));
+            lapax_cuda::jacobi::svd(gpu, call.batch, sizes, false, a, s, None)
+        }),
+    };
 
     /// Singular value decomposition A = U·diag(s)·Vᴴ, by Jacobi's rotations (cusolverDnXgesvdj).
     ///

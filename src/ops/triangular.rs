@@ -39,7 +39,7 @@ super::ops! { triangular;
             triangular::trsm(side, uplo, trans, diag, call.batch, call.m, call.n, a, b, threads)
         )
     };
-    cuda = none;
+    cuda = (none: "a name of the CPU alone: on CUDA XLA has a triangular solve of its own");
 
     /// Solution of a triangular system of row-major matrices, op(A)·X = B or X·op(A) = B.
     ///

@@ -27,7 +27,21 @@ super::ops! { tridiagonal;
             tridiagonal::gtsv(call.batch, call.m, call.nrhs, a, in_out(call.x), call.info, threads)
         )
     };
-    cuda = none;
+    cuda = {
+        /// On CUDA the solution alone is returned, and singular systems give what the divisions give.
+        "cusparse_gtsv2_ffi" over [f32, f64, c32, c64] {
+            dims { m, nrhs }
+            args { dl: T [m], d: T [m], du: T [m], b: T [m, nrhs] }
+            rets { x: T [m, nrhs] = b }
+        },
+        queued,
+        load(lapax_cuda::tridiagonal::load_tridiagonal_solve::<T>),
+        run(|call, gpu| {
+            let a = [&call.dl, &call.d, &call.du].map(device::input);
+            let (x, batch, m, nrhs) = (device::in_out(&call.x), call.batch, call.m, call.nrhs);
+            lapax_cuda::tridiagonal::tridiagonal_solve(gpu, batch, m, nrhs, a, x)
+        }),
+    };
 
     /// Solution of tridiagonal systems A·X = B with row-major B and X.
     ///
@@ -44,18 +58,13 @@ super::ops! { tridiagonal;
         dispatch!(tridiagonal::tridiagonal_solve(batch, m, nrhs, a, b, x, threads))
     };
     cuda = {
-        /// On CUDA B and X are column-major, and singular systems give what the divisions give.
-        "cusparse_gtsv2_ffi" over [f32, f64, c32, c64] {
-            dims { m, nrhs }
-            args { dl: T [m], d: T [m], du: T [m], b: T [m, nrhs] }
-            rets { x: T [m, nrhs] = b }
-        },
-        queued,
-        load(lapax_cuda::tridiagonal::load_tridiagonal_solve::<T>),
+        "lapax_tridiagonal_solve", queued,
+        load(lapax_cuda::tridiagonal::load_tridiagonal_solve_rows::<T>),
         run(|call, gpu| {
             let a = [&call.dl, &call.d, &call.du].map(device::input);
-            let (x, batch, m, nrhs) = (device::in_out(&call.x), call.batch, call.m, call.nrhs);
-            lapax_cuda::tridiagonal::tridiagonal_solve(gpu, batch, m, nrhs, a, x)
+            let (b, x) = (device::input(&call.b), device::output(&call.x));
+            let (batch, m, nrhs) = (call.batch, call.m, call.nrhs);
+            lapax_cuda::tridiagonal::tridiagonal_solve_rows(gpu, batch, m, nrhs, a, b, x)
         }),
     };
 

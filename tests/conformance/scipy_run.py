@@ -75,7 +75,9 @@ CLASSES = {
     "an argument that is refused, or refused by ValueError where SciPy has another type": (
         r": ValueError: \w+: [\w, ]+: expected |unexpected keyword|takes .* argument"
     ),
-    "a batch of tuples, of which SciPy makes one array": r"tuple indices must be integers",
+    "a batch of tuples or flags, of which SciPy makes one array": (
+        r"tuple indices must be integers|'bool' object is not subscriptable"
+    ),
     "another basis of the same space, or other phases": (
         r"test_cossin_separate|^test_batch \S*(test_null_space|orth)"
     ),

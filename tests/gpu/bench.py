@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,14 +18,12 @@ import jax
 import numpy as np
 
 import lapax
+from lapax._bench import queued
 from programs import LIMIT, PROGRAMS, Program
 
 SIZES = ((4, 10_000), (16, 2_000), (32, 1_000), (64, 256), (128, 64), (32, 1), (128, 1), (1024, 1))
-TURNS, FEWEST_TURNS = 9, 3
-SECONDS = 0.01
-"""What a side takes in a turn, at least."""
 ENOUGH = 3.0
-"""Seconds of a row after which FEWEST_TURNS will do."""
+"""Seconds of a row after which the fewest turns will do."""
 
 
 def main() -> int:
@@ -63,14 +60,7 @@ def _row(program: Program, n: int, batch: int, device: Any) -> str:
         if not ratio < LIMIT:
             return f"  {name}'s answer is wrong: residual {ratio:.3g}"
         sides.append(side)
-    calls = [max(1, int(SECONDS / _time(side, 1))) for side in sides]
-    times: list[list[float]] = [[], []]
-    start = time.perf_counter()
-    for turn in range(TURNS):
-        if turn >= FEWEST_TURNS and time.perf_counter() - start > ENOUGH:
-            break
-        for side, count, found in zip(sides, calls, times, strict=True):
-            found.append(_time(side, count))
+    times = queued.take_turns(sides, ENOUGH)
     now, before = (1e6 * statistics.median(found) for found in times)
     return f"{before:>12.1f}{now:>12.1f}{before / now:>8.2f}"
 
@@ -79,14 +69,6 @@ def _compiled(program: Program, operands: list[Any]) -> Callable[[], Any]:
     compiled = jax.jit(program.function).lower(*operands).compile()
     jax.block_until_ready(compiled(*operands))
     return lambda: compiled(*operands)
-
-
-def _time(side: Callable[[], Any], calls: int) -> float:
-    """Seconds of a call, of so many that are queued behind each other."""
-    start = time.perf_counter()
-    results = [side() for _ in range(calls)]
-    jax.block_until_ready(results[-1])
-    return (time.perf_counter() - start) / calls
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 # Graphs of two kernels and more, so that small programs are captured.
@@ -51,14 +51,9 @@ def main() -> int:
         return 2
     print(f"{device.device_kind}, jax {jax.__version__}, lapax {lapax.__version__}")
     checks: dict[str, Callable[[Any], list[str]]] = {
-        program.name: functools.partial(_problems, program) for program in PROGRAMS
+        program.name: functools.partial(problems, program) for program in PROGRAMS
     }
-    checks |= {
-        "captured": _capture,
-        "two streams": _streams,
-        "host callback": _callback,
-        "out of memory": _memory,
-    }
+    checks |= OF_DEVICE
     names = sys.argv[1:] or list(checks)
     if unknown := [name for name in names if name not in checks]:
         print(f"nothing is named {', '.join(unknown)}; there are {', '.join(checks)}")
@@ -68,26 +63,31 @@ def main() -> int:
     failures = 0
     for name in names:
         start = time.monotonic()
-        problems = checks[name](device)
-        failures += bool(problems)
-        verdict = "; ".join(problems) or "right"
+        found = checks[name](device)
+        failures += bool(found)
+        verdict = "; ".join(found) or "right"
         print(f"{name:<28}{time.monotonic() - start:6.1f} s  {verdict}", flush=True)
     return 1 if failures else 0
 
 
-def _problems(program: Program, device: Any) -> list[str]:
+def problems(
+    program: Program,
+    device: Any,
+    sizes: Sequence[tuple[int, int]] = SIZES,
+    dtypes: Sequence[str] | None = None,
+) -> list[str]:
     """What is wrong with a program's answers, for every dtype and size."""
     rng = np.random.default_rng(0)
-    problems = []
-    for name in program.dtypes:
-        for n, batch in SIZES:
+    found = []
+    for name in dtypes or program.dtypes:
+        for n, batch in sizes:
             at = f"{name} n={n} batch={batch}"
             operands = program.operands(rng, np.dtype(name), n, batch)
             try:
-                problems += [f"{at}: {text}" for text in _run(program, operands, device)]
+                found += [f"{at}: {text}" for text in _run(program, operands, device)]
             except Exception as error:  # Whatever goes wrong is what is looked for.
-                problems.append(f"{at}: {error}")
-    return problems
+                found.append(f"{at}: {error}")
+    return found
 
 
 def _run(program: Program, operands: list[Any], device: Any) -> list[str]:
@@ -95,8 +95,9 @@ def _run(program: Program, operands: list[Any], device: Any) -> list[str]:
     compiled = jax.jit(program.function).lower(*on_device).compile()
     text = compiled.as_text()
     # XLA may know what a call for a matrix of one number answers.
-    targets = program.called(operands) if operands[0].shape[-1] > 1 else ()
-    problems = [f"{name} is not lapax's" for name in targets if f"lapax.{name}" not in text]
+    on_gpu = device.platform == "gpu" and operands[0].shape[-1] > 1
+    targets = program.called(operands) if on_gpu else ()
+    found = [f"{name} is not lapax's" for name in targets if f"lapax.{name}" not in text]
 
     def answer(_: int) -> list[Any]:
         return [np.asarray(x) for x in jax.tree.leaves(compiled(*on_device))]
@@ -104,7 +105,7 @@ def _run(program: Program, operands: list[Any], device: Any) -> list[str]:
     first = answer(0)
     ratio = program.residual(operands, first)
     if not ratio < LIMIT:
-        problems.append(f"residual {ratio:.3g}")
+        found.append(f"residual {ratio:.3g}")
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         for again in pool.map(answer, range(8)):
             same = all(
@@ -112,9 +113,9 @@ def _run(program: Program, operands: list[Any], device: Any) -> list[str]:
             )
             right = same if program.fixed else program.residual(operands, again) < LIMIT
             if not right:
-                problems.append("another answer from another thread")
+                found.append("another answer from another thread")
                 break
-    return problems
+    return found
 
 
 def _capture(device: Any) -> list[str]:
@@ -175,17 +176,26 @@ def _memory(device: Any) -> list[str]:
     left = needs.temp_size_in_bytes + needs.output_size_in_bytes + a.nbytes // 4
     free = device.memory_stats()["largest_free_block_bytes"]
     ballast = jax.numpy.zeros(((free - left) >> 20, 1 << 20), np.uint8, device=device)
-    problems = []
+    found = []
     try:
         jax.block_until_ready(run(a))
-        problems.append("no error, though there was no memory for scratch")
+        found.append("no error, though there was no memory for scratch")
     except jax.errors.JaxRuntimeError as error:
         if not ("RESOURCE_EXHAUSTED" in str(error) and "cusolver_syevd_ffi" in str(error)):
-            problems.append(str(error))
+            found.append(str(error))
     ballast.delete()
     if not all(map(np.array_equal, expected, run(a))):
-        problems.append("another answer after an error")
-    return problems
+        found.append("another answer after an error")
+    return found
+
+
+OF_DEVICE: dict[str, Callable[[Any], list[str]]] = {
+    "captured": _capture,
+    "two streams": _streams,
+    "host callback": _callback,
+    "out of memory": _memory,
+}
+"""What there is to be seen of a device besides programs' answers."""
 
 
 if __name__ == "__main__":

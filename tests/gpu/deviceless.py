@@ -32,7 +32,7 @@ from programs import (  # noqa: E402
     two_streams,
 )
 
-NEEDS_CUSOLVER = ("eig", "eig_by_host", "eig_by_host_complex")
+NEEDS_CUSOLVER = ("eig_by_host", "eig_by_host_complex")
 """Programs for which JAX itself asks cuSOLVER for its version while it lowers."""
 
 

@@ -18,7 +18,7 @@ from jax.experimental.compute_on import compute_on
 from jax.experimental.sparse.linalg import spsolve
 
 import lapax
-from lapax._row_major import IN_A_BLOCK
+from lapax import _row_major
 
 LIMIT = 30.0
 REAL, COMPLEX = ("float32", "float64"), ("complex64", "complex128")
@@ -45,9 +45,9 @@ class Program:
 
     def called(self, operands: Arrays) -> tuple[str, ...]:
         """The targets that the program calls for these operands."""
-        a = operands[0]
-        holds = self.small and max(a.shape[-2:]) <= IN_A_BLOCK[a.dtype.itemsize]
-        return self.small if holds else self.targets
+        ops = [name.removeprefix("lapax_") for name in self.small]
+        held = self.small and all(_row_major.held(op, operands) for op in ops)
+        return self.small if held else self.targets
 
 
 def random(rng: np.random.Generator, dtype: np.dtype[Any], *shape: int) -> Any:
@@ -111,6 +111,11 @@ def tridiagonal(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
     dl, d, du = (random(rng, dtype, batch, n) for _ in range(3))
     dl[:, 0], du[:, -1] = 0, 0
     return [dl, (d + 4).astype(dtype), du, random(rng, dtype, batch, n, 2)]
+
+
+def long_tridiagonal(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
+    """A few systems so long that cuSPARSE solves them."""
+    return tridiagonal(rng, dtype, max(n, 600), min(batch, 2))
 
 
 def factor_and_vector(rng: Any, dtype: Any, n: int, batch: int) -> list[Any]:
@@ -201,9 +206,38 @@ def _eigh(args: Arrays, rets: Arrays) -> float:
     )
 
 
+def _some_of_eigh(a: Any) -> Any:
+    v, w = jax.lax.linalg.eigh(a, subset_by_index=(a.shape[-1] // 3, a.shape[-1]))
+    return w, v
+
+
+def _some_of_eigh_residual(args: Arrays, rets: Arrays) -> float:
+    (a,), (w, v) = args, rets
+    values = distance(w, np.linalg.eigvalsh(a)[..., a.shape[-1] // 3 :], a)
+    return max(values, distance(a @ v, v * w[..., None, :], a))
+
+
 def _svd(args: Arrays, rets: Arrays) -> float:
     (a,), (u, s, vt) = args, rets
     return distance((u * s[..., None, :]) @ vt, a)
+
+
+def _similar_by_vectors(args: Arrays, rets: Arrays) -> float:
+    (a,), (t, z) = args, rets
+    return max(distance(a @ z, z @ t, a), distance(adjoint(z) @ z, np.eye(z.shape[-1])))
+
+
+def _trace(args: Arrays, rets: Arrays) -> float:
+    """The eigenvalues add up to A's trace."""
+    (a,), (w,) = args, rets
+    sums = np.broadcast_to(w.sum(-1)[..., None], w.shape)
+    return distance(sums, np.trace(a, axis1=-2, axis2=-1)[..., None], a)
+
+
+def _as_large(args: Arrays, rets: Arrays) -> float:
+    """A Hessenberg form has A's Frobenius norm; below it are its reflectors."""
+    a, h = (np.linalg.norm(x, axis=(-2, -1)) for x in (args[0], np.triu(rets[0], -1)))
+    return distance(np.broadcast_to(h[..., None], args[0].shape[:-1]), a[..., None])
 
 
 def _eig(args: Arrays, rets: Arrays) -> float:
@@ -213,7 +247,14 @@ def _eig(args: Arrays, rets: Arrays) -> float:
 
 def _eig_by_host(a: Any) -> Any:
     how = jax.lax.linalg.EigImplementation.LAPACK
-    return jax.lax.linalg.eig(a, compute_left_eigenvectors=False, implementation=how)
+    return jax.lax.linalg.eig(a, implementation=how)
+
+
+def _left(args: Arrays, rets: Arrays) -> float:
+    (a,), (w, left, right) = args, rets
+    return max(
+        distance(adjoint(a) @ left, left * np.conj(w)[..., None, :], a), _eig(args, (w, right))
+    )
 
 
 def _multiplied(args: Arrays, rets: Arrays) -> float:
@@ -316,20 +357,56 @@ PROGRAMS = (
         "qr", jnp.linalg.qr, tall, lambda args, rets: distance(rets[0] @ rets[1], args[0]),
         ("cusolver_geqrf_ffi", "cusolver_orgqr_ffi"), small=("lapax_qr",),
     ),
-    Program("eigh", jnp.linalg.eigh, hermitian, _eigh, ("cusolver_syevd_ffi",)),
+    Program(
+        "eigh", jnp.linalg.eigh, hermitian, _eigh, ("cusolver_syevd_ffi",), small=("lapax_eigh",),
+    ),
     Program(
         "eigvalsh", jnp.linalg.eigvalsh, hermitian,
         lambda args, rets: distance(rets[0], np.linalg.eigvalsh(args[0])), ("cusolver_syevd_ffi",),
+        small=("lapax_eigvalsh",),
     ),
-    Program("svd", _svd_by("DEFAULT"), tall, _svd, ("cusolver_gesvdj_ffi",)),
+    Program(
+        "eigh_subset", _some_of_eigh, hermitian, _some_of_eigh_residual, ("cusolver_syevd_ffi",),
+        small=("lapax_eigh_subset",),
+    ),
+    Program(
+        "symmetrize", lambda a: lapax.ffi.symmetrize(a), square,
+        lambda args, rets: distance(rets[0], (args[0] + adjoint(args[0])) / 2),
+        ("lapax_symmetrize",),
+    ),
+    Program(
+        "svd", _svd_by("DEFAULT"), tall, _svd, ("cusolver_gesvdj_ffi",), small=("lapax_svd",)
+    ),
+    Program(
+        "svdvals", jnp.linalg.svdvals, tall,
+        lambda args, rets: distance(rets[0], np.linalg.svd(args[0], compute_uv=False)),
+        ("cusolver_gesvdj_ffi",), small=("lapax_svdvals",),
+    ),
+    Program("schur", jsl.schur, square, _similar_by_vectors, ("lapax_schur",)),
+    Program(
+        "hessenberg", lambda a: jsl.hessenberg(a, calc_q=True), square, _similar_by_vectors,
+        ("lapax_hess",),
+    ),
+    Program(
+        "hessenberg_alone", lambda a: jax.lax.linalg.hessenberg(a)[0], square,
+        _as_large, ("lapax_gehrd",),
+    ),
     Program("svd_qr", _svd_by("QR"), tall, _svd, ("cusolver_gesvd_ffi",)),
     Program("svd_polar", _svd_by("POLAR"), tall, _svd, ("cusolver_gesvdp_ffi",)),
-    Program("eig", jnp.linalg.eig, square, _eig, ("cusolver_geev_ffi",)),
     Program(
-        "eig_by_host", _eig_by_host, square, _eig, ("cuhybrid_eig_real",), dtypes=REAL,
+        "eig", jnp.linalg.eig, square, _eig, ("cusolver_geev_ffi",), small=("lapax_eig",)
     ),
     Program(
-        "eig_by_host_complex", _eig_by_host, square, _eig, ("cuhybrid_eig_comp",), dtypes=COMPLEX,
+        "eigvals", jnp.linalg.eigvals, square,
+        _trace,
+        ("cusolver_geev_ffi",), small=("lapax_eigvals",),
+    ),
+    Program(
+        "eig_by_host", _eig_by_host, square, _left, ("cuhybrid_eig_real",), dtypes=REAL,
+    ),
+    Program(
+        "eig_by_host_complex", _eig_by_host, square, _left, ("cuhybrid_eig_comp",),
+        dtypes=COMPLEX,
     ),
     Program(
         "qr_pivoting", lambda a: jsl.qr(a, mode="economic", pivoting=True), tall,
@@ -348,6 +425,10 @@ PROGRAMS = (
     ),
     Program(
         "tridiagonal_solve", jax.lax.linalg.tridiagonal_solve, tridiagonal, _diagonals,
+        ("lapax_tridiagonal_solve",),
+    ),
+    Program(
+        "long_tridiagonal_solve", jax.lax.linalg.tridiagonal_solve, long_tridiagonal, _diagonals,
         ("cusparse_gtsv2_ffi",),
     ),
     Program(

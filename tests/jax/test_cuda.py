@@ -20,7 +20,9 @@ from programs import emitted_calls, run_python
 F32 = np.float32
 SQUARE = jax.ShapeDtypeStruct((5, 4, 4), F32)
 LARGE = jax.ShapeDtypeStruct((5, 400, 400), F32)
+MATRIX = jax.ShapeDtypeStruct((4, 4), F32)
 TALL = jax.ShapeDtypeStruct((5, 6, 4), F32)
+LONG = jax.ShapeDtypeStruct((2, 600), F32)
 ROWS = jax.ShapeDtypeStruct((5, 6), F32)
 COLUMNS = jax.ShapeDtypeStruct((5, 4), F32)
 PIVOTS = jax.ShapeDtypeStruct((5, 4), np.int32)
@@ -35,16 +37,33 @@ def calls(function, *avals, platform="cuda"):
     return re.findall(r"custom_call @([\w.]+)", lowered.as_text())
 
 
+def eig_by_host(a, left):
+    how = jax.lax.linalg.EigImplementation.LAPACK
+    return jax.lax.linalg.eig(a, compute_left_eigenvectors=left, implementation=how)
+
+
 def qr_svd(a, **params):
     return jax.lax.linalg.svd(a, algorithm=jax.lax.linalg.SvdAlgorithm.QR, **params)
+
+
+def some_of_eigh(a):
+    return jax.lax.linalg.eigh(a, subset_by_index=(1, 3))
 
 
 PROGRAMS = {
     "cholesky": (jnp.linalg.cholesky, (SQUARE,), ["lapax_cholesky"]),
     "large cholesky": (jnp.linalg.cholesky, (LARGE,), ["cusolver_potrf_ffi"]),
-    "eigh": (jnp.linalg.eigh, (SQUARE,), ["cusolver_syevd_ffi"]),
-    "eigvalsh": (jnp.linalg.eigvalsh, (SQUARE,), ["cusolver_syevd_ffi"]),
-    "svd": (jnp.linalg.svd, (TALL,), ["cusolver_gesvdj_ffi"]),
+    "eigh": (jnp.linalg.eigh, (SQUARE,), ["lapax_eigh"]),
+    "large eigh": (jnp.linalg.eigh, (LARGE,), ["cusolver_syevd_ffi"]),
+    "eigvalsh": (jnp.linalg.eigvalsh, (SQUARE,), ["lapax_eigvalsh"]),
+    "large eigvalsh": (jnp.linalg.eigvalsh, (LARGE,), ["cusolver_syevd_ffi"]),
+    "some of eigh": (some_of_eigh, (SQUARE,), ["lapax_eigh_subset"]),
+    "some of large eigh": (some_of_eigh, (LARGE,), ["cusolver_syevd_ffi"]),
+    "some of large eigvalsh": (lambda a: some_of_eigh(a)[1], (LARGE,), ["cusolver_syevd_ffi"]),
+    "svd": (jnp.linalg.svd, (TALL,), ["lapax_svd"]),
+    "large svd": (jnp.linalg.svd, (LARGE,), ["cusolver_gesvdj_ffi"]),
+    "svdvals": (jnp.linalg.svdvals, (TALL,), ["lapax_svdvals"]),
+    "large svdvals": (jnp.linalg.svdvals, (LARGE,), ["cusolver_gesvdj_ffi"]),
     "svd by qr": (qr_svd, (TALL,), ["cusolver_gesvd_ffi"]),
     "values by qr": (lambda a: qr_svd(a, compute_uv=False), (TALL,), ["cusolver_gesvd_ffi"]),
     "qr": (jnp.linalg.qr, (TALL,), ["lapax_qr"]),
@@ -61,10 +80,24 @@ PROGRAMS = {
         (LARGE, LARGE),
         ["cusolver_getrf_ffi", "cu_lu_pivots_to_permutation"],
     ),
+    "eig": (lambda a: eig_by_host(a, left=False), (SQUARE,), ["lapax_eig"]),
+    "eigvals": (jnp.linalg.eigvals, (SQUARE,), ["lapax_eigvals"]),
+    "left eigenvectors": (lambda a: eig_by_host(a, left=True), (SQUARE,), ["cuhybrid_eig_real"]),
+    "large eig": (lambda a: eig_by_host(a, left=False), (LARGE,), ["cuhybrid_eig_real"]),
+    "schur": (jsl.schur, (LARGE,), ["lapax_schur"]),
+    "schur alone": (lambda a: jsl.schur(a)[0], (SQUARE,), ["lapax_schur"]),
+    "hessenberg": (lambda a: jsl.hessenberg(a, calc_q=True), (LARGE,), ["lapax_hess"]),
+    "hessenberg alone": (jsl.hessenberg, (SQUARE,), ["lapax_gehrd"]),
+    "sqrtm": (jsl.sqrtm, (MATRIX,), ["lapax_schur"]),
     "tridiagonal": (jax.lax.linalg.tridiagonal, (SQUARE,), ["cusolver_sytrd_ffi"]),
     "tridiagonal_solve": (
         jax.lax.linalg.tridiagonal_solve,
         (ROWS, ROWS, ROWS, TALL),
+        ["lapax_tridiagonal_solve"],
+    ),
+    "a long tridiagonal_solve": (
+        jax.lax.linalg.tridiagonal_solve,
+        (LONG, LONG, LONG, jax.ShapeDtypeStruct((2, 600, 3), F32)),
         ["cusparse_gtsv2_ffi"],
     ),
     "lu_pivots": (
@@ -135,7 +168,7 @@ def test_outside_of_lapax_nothing_is_renamed():
 
 def test_eigenvalues_alone_are_asked_for():
     with lapax.installed():
-        lowered = jax.jit(jnp.linalg.eigvalsh).trace(SQUARE).lower(lowering_platforms=("cuda",))
+        lowered = jax.jit(jnp.linalg.eigvalsh).trace(LARGE).lower(lowering_platforms=("cuda",))
     assert f"mode = {ord('N')} : ui8" in lowered.as_text()
 
 
@@ -182,6 +215,11 @@ def test_targets_on_cuda_have_both_stages():
     )
     own = {f"cusparse_{form}_{op}_ffi" for form, names in formats for op in names}
     own |= {target.name for target in lapax.targets("CUDA") if target.name.startswith("lapax_")}
+    # They take scratch, or go to the host.
+    own -= {
+        f"lapax_{op}" for op in ("eig", "eigvals", "gehrd", "hess", "schur", "tridiagonal_solve")
+    }
+    own -= {t.name for t in lapax.targets("CUDA") if "the host computes it" in t.doc}
     assert captured == {"cu_lu_pivots_to_permutation", "cu_cholesky_update_ffi"} | own
 
 

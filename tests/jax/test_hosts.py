@@ -313,6 +313,39 @@ def test_cmake(tmp_path, capsys):
         printed(cmake, "-S", tmp_path, "-B", build, f"-Dlapax_DIR={folder}")
 
 
+def test_windows_links_with_the_library_itself(tmp_path):
+    """The wheel for Windows has no import library; one function stands for its lapax.dll here."""
+    compiler, reader = tool("x86_64-w64-mingw32-gcc"), tool("x86_64-w64-mingw32-objdump")
+    cmake, pkg_config = tool("cmake"), tool("pkg-config")
+    package = tmp_path / "lapax"
+    for folder in (_export.INCLUDE, _export.PKGCONFIG, _export.CMAKE):
+        shutil.copytree(folder, package / folder.name)
+    library = package / "_native" / "lapax" / "lapax.dll"
+    library.parent.mkdir(parents=True)
+    (tmp_path / "one.c").write_text('const char *lapax_version(void) { return "1.2.3"; }')
+    printed(compiler, "-shared", tmp_path / "one.c", "-o", library)
+    (tmp_path / "asks.c").write_text(ASKS)
+    place = {"PKG_CONFIG_PATH": str(package / "pkgconfig")}
+    flags = printed(pkg_config, "--cflags", "--libs", "lapax", **place).split()
+    printed(compiler, tmp_path / "asks.c", "-o", tmp_path / "asks.exe", *flags)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.15)\nproject(asks C)\n"
+        "find_package(lapax REQUIRED CONFIG)\nadd_executable(built asks.c)\n"
+        "target_link_libraries(built lapax::lapax)\n"
+    )
+    build = tmp_path / "build"
+    chosen = {
+        "CMAKE_SYSTEM_NAME": "Windows",
+        "CMAKE_C_COMPILER": compiler,
+        "lapax_DIR": package / "cmake",
+    }
+    defined = [f"-D{name}={value}" for name, value in chosen.items()]
+    printed(cmake, "-S", tmp_path, "-B", build, *defined)
+    printed(cmake, "--build", build)
+    for program in (tmp_path / "asks.exe", build / "built.exe"):
+        assert "DLL Name: lapax.dll\n" in printed(reader, "-p", program)
+
+
 POINTERS = """
 #include <dlfcn.h>
 #include <stdio.h>

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import re
 import subprocess
+import tarfile
 import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,18 @@ PUBLISHED = ["ffi/macros", "ffi", "core", "cpu/macros", "cpu", "cuda", "."]
 CRATE = ROOT / "ffi" / "src" / "lib.rs"
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
-spec = importlib.util.spec_from_file_location("release", ROOT / ".ci" / "release.py")
-assert spec is not None
-assert spec.loader is not None
-release = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(release)
+
+def script(name: str) -> Any:
+    """A script of .ci as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+release, c_archive = script("release"), script("c_archive")
 
 
 def toml(path: str) -> dict[str, Any]:
@@ -179,3 +188,39 @@ def test_links_of_a_shown_readme_are_absolute() -> None:
         "[a](https://f.test/g/blob/v1.2.3/docs/a.md#b) [c](#c) [d](https://d.test) "
         "![e](https://f.test/g/raw/v1.2.3/e.svg)"
     )
+
+
+@pytest.mark.parametrize("library", ["liblapax.so", "liblapax.dylib", "lapax.dll"])
+def test_an_archive_for_c_is_what_the_wheel_has(library: str, tmp_path: Path) -> None:
+    package = ROOT / "python" / "lapax"
+    kept = {
+        f"_native/lapax/{library}": b"machine code",
+        "include/lapax.h": (package / "include" / "lapax.h").read_bytes(),
+        **{
+            f"{path.parent.name}/{path.name}": path.read_bytes()
+            for folder in ("cmake", "pkgconfig")
+            for path in (package / folder).iterdir()
+        },
+    }
+    left = {"lapax/_native/lapax/ffi.py": b"", "lapax/__init__.py": b"", "numpy.libs/x.so": b""}
+    licences = {name: (ROOT / name).read_bytes() for name in ("LICENSE-APACHE", "LICENSE-MIT")}
+    files = {f"lapax/{name}": data for name, data in kept.items()} | {
+        f"lapax-1.2.3.dist-info/licenses/{name}": data for name, data in licences.items()
+    }
+    wheel = tmp_path / "lapax-1.2.3-py3-none-win_amd64.whl"
+    with zipfile.ZipFile(wheel, "w") as target:
+        for name, data in (files | left).items():
+            target.writestr(name, data)
+    with tarfile.open(c_archive.archive(wheel, tmp_path)) as source:
+        found = {it.name: source.extractfile(it).read() for it in source}
+    root = "lapax-c-1.2.3-win_amd64"
+    assert found == {f"{root}/{name}": data for name, data in (kept | licences).items()}
+
+
+def test_an_archive_for_c_is_whole(tmp_path: Path) -> None:
+    wheel = tmp_path / "lapax-1.2.3-py3-none-win_amd64.whl"
+    with zipfile.ZipFile(wheel, "w") as target:
+        target.writestr("lapax/include/lapax.h", "")
+    with pytest.raises(ValueError, match=r"nothing of LICENSE, _native, cmake, pkgconfig inside$"):
+        c_archive.archive(wheel, tmp_path)
+    assert list(tmp_path.iterdir()) == [wheel]

@@ -4,7 +4,9 @@
 //! SIAM J. Matrix Anal. Appl. 31, 2009). Matrices lie by rows; a function of the transpose is the transpose of the
 //! function, so that nothing is transposed.
 
+mod elementwise;
 mod exponential;
+mod norms;
 pub(crate) mod route;
 mod square_root;
 mod sylvester;
@@ -19,7 +21,7 @@ use crate::parallel::first_error::Outcome;
 use crate::parallel::groups::for_each_group;
 use crate::simd::kind::Kind;
 use crate::{Error, Scalar, Serial, Threads};
-use exponential::exponential;
+use exponential::{SCRATCH, exponential};
 use route::{Route, RouteOfTriangles, products, route, route_of_triangles, sylvester_products};
 use sylvester::has_blocks;
 
@@ -44,26 +46,20 @@ pub fn expm<T: Scalar>(
     }
     let outcome = Outcome::default();
     let time = nanoseconds::<T>(products(n));
+    let scratch = || vec![T::ZERO; SCRATCH * n * n];
     match route(Kind::of::<T>(), batch, n) {
         Route::Lanes => {
             let kernel = lanes::exponential::Exponential { n };
             for_each_group::<T, _>(batch, operands, time, threads, &kernel);
         }
         Route::Single => {
-            for_each(
-                batch,
-                operands,
-                time,
-                threads,
-                || (),
-                |(), (a, x)| {
-                    outcome.take(exponential(n, a, x, &Serial));
-                },
-            );
+            for_each(batch, operands, time, threads, scratch, |scratch, (a, x)| {
+                outcome.take(exponential(n, a, x, scratch, &Serial));
+            });
         }
         Route::Parallel => {
             for_each_large(batch, operands, threads, |(a, x), threads| {
-                outcome.take(exponential(n, a, x, threads));
+                outcome.take(exponential(n, a, x, &mut scratch(), threads));
             });
         }
     }

@@ -1,6 +1,7 @@
 // Every kernel for every scalar, on ragged sizes, in several orders of its threads, with operands of
 // exactly their size on the heap: for a sanitizer (`../sanitized`). What is computed is checked elsewhere.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -99,6 +100,24 @@ struct QrCall {
   long long batch;
   int m, n, c;
 };
+struct EighCall {
+  const void* a;
+  void *v, *w;
+  long long batch;
+  int n, start, count, group, upper, mean, bytes;
+};
+struct SchurCall {
+  const void* a;
+  void *t, *z;
+  long long batch;
+  int n, task;
+};
+struct EigCall {
+  const void* a;
+  void *w, *v;
+  long long batch;
+  int n;
+};
 struct TriangularCall {
   const void *a, *b;
   void* x;
@@ -168,21 +187,71 @@ template <class R> void rows(const std::string& type, int parts, int m, int n, u
     }
 }
 
+template <class R> void eigh(const std::string& type, int parts, int n, unsigned seed) {
+  const int pairs = (n + 1) / 2, vectors = (n | 1) * n;
+  for (int which = seed % 2; which < 8; which += 2) {
+    const bool wanted = which & 1, in_place = which == 1;
+    Operand<R> a(BATCH * n * n * parts), v(BATCH * n * n * parts), w(BATCH * n);
+    const int elements = pairs * (2 * pairs + 1) + pairs + wanted * vectors;
+    const int used = (elements * parts + pairs) * sizeof(R) + (2 * pairs + 2 * n) * sizeof(int32_t);
+    const int start = which == 3 ? n / 2 : 0, bytes = ((used + 15) / 16 | 1) * 16;
+    void* to = wanted ? in_place ? a.data() : v.data() : nullptr;
+    EighCall call = {a.data(), to, w.data(), BATCH, n, start, n - start, 0, which >> 1 & 1, which >> 2, bytes};
+    for (call.group = 4; call.group <= 32; call.group *= 2)
+      if (n <= call.group) launch("eigh_warp" + type, 64, 1, 64 / call.group * bytes, seed, call);
+    call.group = 64;
+    launch("eigh_block" + type, 64, 1, bytes, seed, call);
+  }
+  Operand<R> a(BATCH * n * n * parts), s(BATCH * n * n * parts);
+  launch("symmetrize" + type, 64, 1, 0, seed, a.data(), s.data(), BATCH, n);
+}
+
 template <class R> void svd(const std::string& type, int parts, int m, int n, unsigned seed) {
   const int rows = m > n ? m : n, k = m > n ? n : m, numbers = rows > 32 ? rows : 32;
   for (int vectors : {0, 1})
     for (int adjoint : {0, 1})
       for (int u_columns : {k, m}) {
-        if (adjoint && m < n) continue;
         const int v_columns = u_columns == m ? n : k;
         const size_t elements = (rows | 1) * k + vectors * ((k | 1) * k + 2 * rows);
-        const size_t shared = elements * parts * sizeof(R) + 2 * numbers * sizeof(R) + k * sizeof(int32_t);
+        const size_t shared = elements * parts * sizeof(R) + 2 * numbers * sizeof(R) + 2 * k * sizeof(int32_t);
         Operand<R> a(BATCH * m * n * parts), s(BATCH * k), u(BATCH * m * u_columns * parts);
         Operand<R> v(BATCH * n * v_columns * parts);
         std::vector<int32_t> info(BATCH);
-        launch("gesvdj" + type, 64, 1, shared, seed, a.data(), s.data(), u.data(), v.data(), info.data(),
-               BATCH, m, n, u_columns, v_columns, vectors, adjoint, -4, rows > 16 ? 32 : 8);
+        // By rows without info.
+        for (int turned : {0, vectors})
+          launch("gesvdj" + type, 64, 1, shared, seed, a.data(), s.data(), u.data(), v.data(),
+                 turned ? nullptr : info.data(), BATCH, m, n, u_columns, v_columns, vectors, adjoint,
+                 turned, -4, rows > 16 ? 32 : 8);
       }
+}
+
+template <class R> void schur(const std::string& type, int parts, int n, unsigned seed) {
+  Operand<R> a(BATCH * n * n * parts), t(BATCH * n * n * parts), z(BATCH * n * n * parts);
+  // A cyclic shift takes exceptional ones, and two small elements in a row begin a sweep late.
+  const R root = std::sqrt(std::numeric_limits<R>::epsilon()) / 4;
+  for (int e = 0; e < n * n && !odd && n > 2; e++) {
+    const int i = e / n, j = e % n;
+    for (int part = 0; part < parts; part++) {
+      a[e * parts + part] = part == 0 && i == (j + 1) % n;
+      if (i > j) a[(n * n + e) * parts + part] = i == j + 1 && part == 0 ? (i + 2 < n ? root : 1) : 0;
+    }
+  }
+  // Equal eigenvalues, and lengths that are far apart.
+  const R twins[2][BATCH][4] = {{{1, 1, R(1e-20), 1}, {2, 1, -1, 0}, {2, -1, 1, 0}},
+                                {{0, 1, R(std::ldexp(1.0, -300)), 0}, {1, 0, 1, 1}, {0, 1, -1, 0}}};
+  for (int e = 0; e < BATCH * 4 && n == 2 && seed < 2; e++)
+    for (int part = 0; part < parts; part++) a[e * parts + part] = part ? 0 : twins[seed][e / 4][e % 4];
+  const size_t shared = 2 * (size_t)(2 * (n | 1) + 1) * n * parts * sizeof(R);
+  for (int task : {0, 1}) {
+    SchurCall call = {a.data(), t.data(), z.data(), BATCH, n, task};
+    launch("schur" + type, 64, 1, shared, seed, call);
+  }
+  Operand<R> w(BATCH * n * 2), v(BATCH * n * n * 2);
+  for (void* vectors : {(void*)v.data(), (void*)nullptr}) {
+    EigCall call = {a.data(), w.data(), vectors, BATCH, n};
+    const size_t elements = (n | 1) * n * (parts + (vectors ? parts + 2 : 0)) + n;
+    launch("eig" + type, 64, 1, 2 * ((elements * sizeof(R) + 15) / 16 * 16), seed, call);
+  }
 }
 
 // Rows that are empty, long, and not of the matrix; offsets past the entries.
@@ -242,12 +311,14 @@ template <class R> void all(const std::string& type, int parts) {
     for (auto [m, n] : {std::pair(1, 1), std::pair(4, 4), std::pair(3, 5), std::pair(7, 7), std::pair(16, 16),
                         std::pair(21, 21), std::pair(40, 40), std::pair(12, 35)})
       rows<R>(type, parts, m, n, seed);
+    for (int n : {1, 2, 5, 18}) eigh<R>(type, parts, n, seed);
     for (int n : {1, 2, 5, 31, 32, 33, 40, 65}) {
       Operand<R> r(BATCH * n * n * parts), w(BATCH * n * parts);
       launch("cholesky_update" + type, n <= 32 ? 32 : 64, 1, 0, seed, r.data(), w.data(), BATCH, n);
       factor<R>(type, parts, n, n, seed);
       factor<R>(type, parts, n + 7, n, seed);
       if (n == 2) factor<R>(type, parts, 130, n, seed);
+      if (n <= 5 || n == 33) schur<R>(type, parts, n, seed);
       if (n <= 5)
         for (auto [rows, columns] : {std::pair(n, n), std::pair(n + 13, n), std::pair(n, n + 13)})
           svd<R>(type, parts, rows, columns, seed);
@@ -262,7 +333,7 @@ template <class R> void all(const std::string& type, int parts) {
       for (auto [nrhs, width] : {std::pair(1LL, 1), std::pair(3LL, 4), std::pair(40LL, 32)}) {
         Operand<R> dl(BATCH * n * parts), d(BATCH * n * parts), du(BATCH * n * parts);
         Operand<R> b(BATCH * n * nrhs * parts), x(BATCH * n * nrhs * parts), u(3 * BATCH * n * parts);
-        for (const char* name : {"tridiagonal_solve", "tridiagonal_solve_perturbed"})
+        for (const char* name : {"tridiagonal_solve", "tridiagonal_solve_rows", "tridiagonal_solve_perturbed"})
           launch(name + type, 64, 1, 0, seed, dl.data(), d.data(), du.data(), b.data(), x.data(),
                  u.data(), BATCH, n, nrhs, width);
       }

@@ -191,9 +191,13 @@ unsafe extern "C" fn cuDeviceGetAttribute(
 ) -> c_uint {
     const PROCESSORS: c_uint = 16;
     const SHARED_MEMORY: c_uint = 97;
+    const MAJOR: c_uint = 75;
+    const MINOR: c_uint = 76;
     let known = match attribute {
         PROCESSORS => state().processors,
         SHARED_MEMORY => state().shared_memory,
+        MAJOR => 9,
+        MINOR => 0,
         _ => return status::INVALID_VALUE,
     };
     // SAFETY: the driver's contract.

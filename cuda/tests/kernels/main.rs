@@ -6,12 +6,15 @@ mod device;
 mod matrices;
 mod random;
 
+mod choices;
 mod cholesky_update;
 mod definite;
 mod factor;
+mod hermitian;
 mod host;
 mod lu_pivots;
 mod orthogonal;
+mod schur;
 mod solve;
 mod sparse;
 mod svd;

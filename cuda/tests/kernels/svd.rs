@@ -3,10 +3,12 @@
 
 use lapax_core::{InOut, Real as _, Scalar as _, Serial, SingularVectors, Vectors};
 use lapax_cuda::svd::{self, Job, Sizes};
+use lapax_cuda::{Kind, jacobi};
 use lapax_cuda_fake::driver;
 use num_complex::Complex;
 
-use crate::device::{SEEDS, device, gpu, in_out, output, succeeds};
+use crate::device::{SEEDS, device, gpu, in_out, input, output, succeeds};
+use crate::matrices::{Matrix, nan, ratio};
 use crate::random::{Number, Random, distance};
 
 /// Groups of 8 and of 32 lanes, one and several pairs to a group, odd and even numbers of columns, more
@@ -217,4 +219,145 @@ fn multiplies_to_a_c64() {
 #[test]
 fn multiplies_to_a_c128() {
     check_all::<Complex<f64>>();
+}
+
+/// By rows: full and thin factors, and values alone; of the same batches as above.
+fn check_rows<T: Number<Real: lapax_cpu::Scalar>>(
+    random: &mut Random,
+    (m, n, batch): (usize, usize, usize),
+    full: bool,
+) {
+    let k = m.min(n);
+    let (u_columns, vt_rows) = if full { (m, n) } else { (k, k) };
+    let a = operands::<T>(random, Sizes { batch, m: n, n: m });
+    let (mut s, mut alone) = (vec![T::Real::ONE; batch * k], vec![T::Real::ONE; batch * k]);
+    let (mut u, mut vt) = (vec![T::ONE; batch * m * u_columns], vec![T::ONE; batch * vt_rows * n]);
+    let (mut cpu_s, mut cpu_u, mut cpu_vt) = (s.clone(), u.clone(), vt.clone());
+    let job = if full { SingularVectors::All } else { SingularVectors::Thin };
+    lapax_cpu::svd::svd(job, batch, m, n, &a, &mut cpu_s, &mut cpu_u, &mut cpu_vt, &Serial)
+        .unwrap();
+    let vectors = Some((output(&mut u), output(&mut vt)));
+    succeeds(jacobi::svd(&gpu(), batch, (m, n), full, input(&a), output(&mut s), vectors));
+    let values = output(&mut alone);
+    succeeds(jacobi::svd(&gpu(), batch, (m, n), false, input(&a), values, None));
+    let size = f64::from(u32::try_from(m.max(n)).unwrap());
+    for at in 0..batch {
+        let label = format!("{m} × {n}, full: {full}, {at} of {batch}");
+        let (u, vt) = (Matrix::of(&u, at, m, u_columns), Matrix::of(&vt, at, vt_rows, n));
+        let [s, alone, expected] = [&s, &alone, &cpu_s].map(|s| &s[at * k..][..k]);
+        if expected[0].is_nan() {
+            let all = u.data.iter().chain(&vt.data).all(|x| x.is_nan());
+            assert!(all && s.iter().chain(alone).all(|s| s.is_nan()), "{label}");
+            continue;
+        }
+        for (name, found) in [("values", s), ("values alone", alone)] {
+            let found = distance(&reals::<T>(found), &reals::<T>(expected));
+            assert!(found < 30.0 * size, "{label}: {name} {found}");
+        }
+        let a = Matrix::of(&a, at, m, n);
+        let us = Matrix::from(m, k, |i, j| u[(i, j)] * T::from_real(s[j]));
+        let thin = Matrix::from(k, n, |i, j| vt[(i, j)]);
+        let found = ratio(&us.times(&thin), &a, a.size().max(f64::MIN_POSITIVE) * size);
+        assert!(found < 30.0, "{label}: {found}");
+        for (name, q) in [("U", &u), ("V", &vt.adjoint())] {
+            let one = Matrix::from(q.columns, q.columns, |i, j| {
+                T::from_real(if i == j { T::Real::ONE } else { T::Real::ZERO })
+            });
+            let found = ratio(&q.adjoint().times(q), &one, size);
+            assert!(found < 30.0, "{label}: {name} {found}");
+        }
+        for j in 0..u_columns {
+            assert_leads(&format!("{label}, column {j} of U"), (0..m).map(|i| u[(i, j)]), m);
+        }
+        for j in k..vt_rows {
+            assert_leads(&format!("{label}, row {j} of Vᴴ"), (0..n).map(|i| vt[(j, i)].conj()), n);
+        }
+    }
+}
+
+/// The rule of phases; what is within rounding of its bound may count or not.
+fn assert_leads<T: Number>(label: &str, x: impl Iterator<Item = T>, n: usize) {
+    let bound = 0.4869 / f64::from(u32::try_from(n).unwrap()).sqrt();
+    let leads = |x: T| x.im().to_f64() == 0.0 && x.re().to_f64() > 0.0;
+    for x in x {
+        let size = x.abs().to_f64();
+        if size >= bound * 0.9999 && leads(x) {
+            return;
+        }
+        assert!(size < bound * 1.0001, "{label}: {x:?} of {size}");
+    }
+    panic!("{label}: no component is {bound}");
+}
+
+fn check_all_rows<T: Number<Real: lapax_cpu::Scalar>>() {
+    let Some(_device) = device() else { return };
+    let mut random = Random(12);
+    let blocks = SIZES.into_iter().filter(|&(m, n, _)| m.max(n) < 250);
+    for (sizes, seed) in blocks.zip(SEEDS.cycle()) {
+        driver::state().seed = seed;
+        check_rows::<T>(&mut random, sizes, false);
+        check_rows::<T>(&mut random, sizes, true);
+    }
+}
+
+#[test]
+fn by_rows_f32() {
+    check_all_rows::<f32>();
+}
+
+#[test]
+fn by_rows_f64() {
+    check_all_rows::<f64>();
+}
+
+#[test]
+fn by_rows_c64() {
+    check_all_rows::<Complex<f32>>();
+}
+
+#[test]
+fn by_rows_c128() {
+    check_all_rows::<Complex<f64>>();
+}
+
+/// Vectors follow each other as the CPU's, where they are unique.
+#[test]
+fn by_rows_phases_are_the_cpus() {
+    let Some(_device) = device() else { return };
+    let (m, n, batch) = (7, 4, 5);
+    let mut random = Random(13);
+    for (m, n) in [(m, n), (n, m), (n, n)] {
+        let a: Vec<Complex<f64>> = random.scalars(batch * m * n);
+        let k = m.min(n);
+        let (mut s, mut u, mut vt) =
+            (vec![0.0; batch * k], vec![nan(); batch * m * k], vec![nan(); batch * k * n]);
+        let (mut cpu_s, mut cpu_u, mut cpu_vt) = (s.clone(), u.clone(), vt.clone());
+        let vectors = Some((output(&mut u), output(&mut vt)));
+        succeeds(jacobi::svd(&gpu(), batch, (m, n), false, input(&a), output(&mut s), vectors));
+        let job = SingularVectors::Thin;
+        lapax_cpu::svd::svd(job, batch, m, n, &a, &mut cpu_s, &mut cpu_u, &mut cpu_vt, &Serial)
+            .unwrap();
+        assert!(distance(&u, &cpu_u) < 1e4 && distance(&vt, &cpu_vt) < 1e4, "{m} × {n}");
+    }
+}
+
+#[test]
+fn by_rows_empty_ones_have_identities() {
+    let Some(_device) = device() else { return };
+    let mut u = [7.0; 9];
+    let vectors = Some((output(&mut u), output(&mut [])));
+    succeeds(jacobi::svd::<f64>(&gpu(), 1, (3, 0), true, input(&[]), output(&mut []), vectors));
+    assert_eq!(u, [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]);
+    let vectors = Some((output(&mut []), output(&mut [])));
+    succeeds(jacobi::svd::<f64>(&gpu(), 2, (0, 3), false, input(&[]), output(&mut []), vectors));
+}
+
+#[test]
+fn by_rows_what_no_block_can_hold_is_refused() {
+    let Some(_device) = device() else { return };
+    let (a, mut s) = (vec![0.0_f64; 250 * 240], vec![0.0; 240]);
+    let values = output(&mut s);
+    let error = jacobi::svd(&gpu(), 1, (250, 240), false, input(&a), values, None).unwrap_err();
+    assert_eq!(error.kind(), Kind::InvalidArgument);
+    assert!(error.message().contains("got 250 × 240, which takes"), "{error}");
 }

@@ -84,6 +84,39 @@ fn check_plain<T: Number>(random: &mut Random, batch: usize, m: usize, nrhs: usi
     }
 }
 
+/// Right-hand sides by rows, of systems of which the first is singular.
+fn check_rows<T: Number>(random: &mut Random, batch: usize, m: usize, nrhs: usize, shared: bool) {
+    let mut diagonals: [Vec<T>; 3] = std::array::from_fn(|_| random.scalars(batch * m));
+    if batch > 1 {
+        // Its last pivot is zero, or its only one.
+        diagonals.iter_mut().for_each(|d| d[m - 1] = T::ZERO);
+    }
+    let b: Vec<T> = random.scalars(batch * m * nrhs);
+    let [dl, d, du] = &diagonals;
+    let a = [&dl[..], &d[..], &du[..]];
+    let mut expected = vec![T::ZERO; b.len()];
+    let solved = &mut expected;
+    lapax_cpu::tridiagonal::tridiagonal_solve(batch, m, nrhs, a, &b, solved, &Serial).unwrap();
+    let mut x = if shared { b.clone() } else { vec![T::ZERO; b.len()] };
+    let operand = if shared { input(&x) } else { input(&b) };
+    let (a, out) = (a.map(input), output(&mut x));
+    succeeds(tridiagonal::tridiagonal_solve_rows(&gpu(), batch, m, nrhs, a, operand, out));
+    for (at, (x, expected)) in
+        x.chunks_exact(m * nrhs).zip(expected.chunks_exact(m * nrhs)).enumerate()
+    {
+        let label = format!("{at} of {batch}, m {m}, nrhs {nrhs}");
+        if batch > 1 && at == 0 {
+            assert!(x.iter().chain(expected).all(|x| x.is_nan()), "{label}");
+            continue;
+        }
+        for column in 0..nrhs {
+            let of = |rows: &[T]| rows[column..].iter().step_by(nrhs).copied().collect::<Vec<_>>();
+            let ratio = distance(&of(x), &of(expected));
+            assert!(ratio < 1e6, "{label}, {column}: {ratio}");
+        }
+    }
+}
+
 /// A pivot that is the larger one relative to its row alone: with the other one x loses most digits.
 fn check_pivots<T: Number>() {
     let number = |x: f64| T::from_real(T::Real::from_f64(x));
@@ -103,7 +136,7 @@ fn check_pivots<T: Number>() {
 
 fn check_all<T: Number>() {
     let Some(_device) = device() else { return };
-    let mut random = Random(4);
+    let (mut random, mut of_rows) = (Random(4), Random(5));
     check_pivots::<T>();
     for seed in SEEDS {
         driver::state().seed = seed;
@@ -111,6 +144,7 @@ fn check_all<T: Number>() {
             for (batch, nrhs) in [(1, 1), (3, 1), (40, 1), (2, 3), (3, 33), (1, 70)] {
                 check_perturbed::<T>(&mut random, batch, m, nrhs);
                 check_plain::<T>(&mut random, batch, m, nrhs, seed % 2 == 0);
+                check_rows::<T>(&mut of_rows, batch, m, nrhs, seed % 2 == 0);
             }
         }
     }

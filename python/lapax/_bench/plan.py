@@ -140,7 +140,7 @@ class FunctionJob:
         args = self.function.inputs(rng, dtype, self.size)
         theirs = self._theirs(args)
         with installed():
-            ours = _compiled(self.function, args)
+            ours = compiled(self.function, args)
         return Prepared(
             args,
             ours,
@@ -155,7 +155,7 @@ class FunctionJob:
             if function.today is None or self.size.n > function.today_most:
                 return None
             function = dataclasses.replace(function, call=function.today)
-        return _compiled(function, args)
+        return compiled(function, args)
 
     def _ratio(self, args: tuple[Array, ...], rets: list[Array]) -> float:
         with np.errstate(all="ignore"):
@@ -218,7 +218,7 @@ class _Program:
         return 'custom_call_target="lapax' in self.compiled.as_text()
 
 
-def _compiled(function: Function, args: tuple[Array, ...]) -> _Program:
+def compiled(function: Function, args: tuple[Array, ...]) -> _Program:
     operands = tuple(map(jnp.asarray, args))
     return _Program(jax.jit(function.call).lower(*operands).compile(), operands)
 

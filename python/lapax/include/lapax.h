@@ -148,6 +148,10 @@ const char *lapax_cuda_unfit(void);
 /* What CUDA's targets will find here: {"kernels", "driver", "libraries"}, or null. For lapax_free. */
 char *lapax_cuda(void);
 
+/* Up to which orders ops on CUDA are done by kernels of their own: in {"gpu": "9.0"}, or null for any, out {"choices":
+ * {op: {"batches", "alone", "measured", "why"}}} or {"error"}. For lapax_free. */
+char *lapax_cuda_choices(const char *request);
+
 /* Chooses it for all calls that begin afterwards, and answers as lapax_backend does. */
 char *lapax_set_backend(const char *name);
 

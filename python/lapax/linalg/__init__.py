@@ -7,6 +7,11 @@ without it the function works outside of jit. What cannot be computed is NaN in 
 
 Functions that are compositions of JAX's run on lapax under `lapax.install()`, and on what JAX has
 without; those with targets of their own always run on lapax.
+
+Cost is in operations with real numbers, of which a complex one takes four; where none is said it is
+that of the entries. Errors, where nothing else is said, are those of backward stable methods: the
+result is exact for operands changed by a small multiple of n·ε of their norms. Names in examples
+are those of this module and of `jax.numpy`; `key` is `jax.random.key`.
 """
 
 from __future__ import annotations

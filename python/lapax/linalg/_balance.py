@@ -43,6 +43,10 @@ def matrix_balance(
     is not square.
 
     T does not change with A but in jumps: its derivative is 0, and dB = T⁻¹·dA·T.
+
+    Cost: O(n²) for each of a few sweeps.
+
+    >>> matrix_balance(array([[1., 64], [1, 1]]))[0]  # [[1, 8], [8, 1]]
     """
     check_square("matrix_balance", A=A)
     n = A.shape[-1]

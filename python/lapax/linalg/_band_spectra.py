@@ -66,6 +66,10 @@ def eig_banded(
     The derivatives are those of `jax.numpy.linalg.eigh`: those of the vectors ask for distinct
     eigenvalues. A real matrix with u ≤ 1 is decomposed by `eigh_tridiagonal`; another one is a
     composition: the whole matrix is reduced to tridiagonal form.
+
+    Cost: O(n³).
+
+    >>> eig_banded(array([[0., 1], [2, 2]]), eigvals_only=True)  # [1, 3]
     """
     chosen = _Chosen.of("eig_banded", a_band, select, select_range, size, max_ev)
     return _eig_banded(a_band, lower, eigvals_only, chosen)
@@ -82,7 +86,10 @@ def eigvals_banded(
     *,
     size: int | None = None,
 ) -> Any:
-    """The eigenvalues alone: see `eig_banded`."""
+    """The eigenvalues alone: see `eig_banded`.
+
+    >>> eigvals_banded(array([[0., 1], [2, 2]]))  # [1, 3]
+    """
     chosen = _Chosen.of("eigvals_banded", a_band, select, select_range, size)
     return _eig_banded(a_band, lower, True, chosen)
 
@@ -114,13 +121,15 @@ def eigh_tridiagonal(
     Raises:
         ValueError: complex arrays, other lengths, a wrong `select` or `select_range`.
 
-    Nothing is reduced: eigenvalues by QL steps without roots (Pal, Walker and Kahan), in a time
-    proportional to n²; vectors by QL steps or divide and conquer (Cuppen 1981, LAPACK's xSTEDC),
+    Nothing is reduced: eigenvalues by QL steps without roots (Pal, Walker and Kahan), in O(n²)
+    operations; vectors by QL steps or divide and conquer (Cuppen 1981, LAPACK's xSTEDC),
     with "i" those alone. `tol` and `lapack_driver` are taken and ignored.
 
     The derivative is that of the eigenvalue problem: with dT the change of T and P = Vᵀ·dT·V,
     dλⱼ = Pⱼⱼ and dV = V·(F∘P), Fᵢⱼ = 1/(λⱼ − λᵢ) and zero for i = j. That of the vectors asks for
     distinct eigenvalues, and takes all of them.
+
+    >>> eigh_tridiagonal(array([2., 2]), array([1.]))[0]  # [1, 3]
     """
     d, e = _tridiagonal("eigh_tridiagonal", d, e)
     chosen = _Chosen.of("eigh_tridiagonal", d, select, select_range, size)
@@ -139,7 +148,10 @@ def eigvalsh_tridiagonal(
     *,
     size: int | None = None,
 ) -> Any:
-    """The eigenvalues alone: see `eigh_tridiagonal`."""
+    """The eigenvalues alone: see `eigh_tridiagonal`.
+
+    >>> eigvalsh_tridiagonal(array([2., 2]), array([1.]))  # [1, 3]
+    """
     d, e = _tridiagonal("eigvalsh_tridiagonal", d, e)
     chosen = _Chosen.of("eigvalsh_tridiagonal", d, select, select_range, size)
     return _eigh_tridiagonal(d, e, True, chosen)

@@ -55,6 +55,8 @@ def solve_banded(
     The derivative is that of the linear system: its transpose is solved in the band, too. After
     LAPACK's xGBSV; the time is proportional to n·l·(l + u). Systems with other l and u are solved
     one after the other.
+
+    >>> solve_banded((1, 1), array([[0., 1], [2, 2], [1, 0]]), array([3., 3]))  # [1, 1]
     """
     lower, upper = np.broadcast_arrays(*(np.asarray(count, int) for count in l_and_u))
     solve = partial(_by_elimination, compute_dtype=compute_dtype)
@@ -121,6 +123,8 @@ def solveh_banded(
 
     The derivative is that of the linear system, where what changes in `ab` changes in both
     triangles. After LAPACK's xPBSV; the time is proportional to n·u².
+
+    >>> solveh_banded(array([[0., 1], [2, 2]]), array([3., 3]))  # [1, 1]
     """
     _check_band("solveh_banded", ab=ab)
     sides, back = right_hand_sides("solveh_banded", b, ab.shape[-1], b.ndim == 1)
@@ -159,6 +163,10 @@ def cholesky_banded(
     dL(k, k) = Re(dA(k, k) − dS(k, k)) / (2·L(k, k)) and
     dL(i, k) = (dA(i, k) − dS(i, k) − L(i, k)·dL(k, k)) / L(k, k): a `lax.scan` over n columns of
     u² numbers each, forward and, transposed, backward.
+
+    Cost: n·u².
+
+    >>> cholesky_banded(array([[0., 2], [4, 5]]))  # [[0, 1], [2, 2]]
     """
     _check_band("cholesky_banded", ab=ab)
     return _cholesky(ab, lower) if ab.shape[-2] else ab
@@ -244,6 +252,10 @@ def cho_solve_banded(
         ValueError: the factor is no matrix, or `b` has another length.
 
     The derivative is that of the linear system L·Lᴴ·x = b. After LAPACK's xPBTRS.
+
+    Cost: 4·n·u for each right-hand side.
+
+    >>> cho_solve_banded((array([[2., 2]]), False), array([4., 8]))  # [1, 2]
     """
     cb, lower = cb_and_lower
     x: Array = _by_factor(cb, b, lower=bool(lower), compute_dtype=compute_dtype)

@@ -53,6 +53,11 @@ def block_tridiagonal_matmul(diagonal: Array, off_diagonal: Array, x: Array) -> 
 
     Raises:
         ValueError: shapes that do not fit together.
+
+    Linear in each operand; the derivative is that of the product. Cost: 6n² for each block and
+    vector.
+
+    >>> block_tridiagonal_matmul(2 * ones((2, 1, 1)), ones((1, 1, 1)), ones((2, 1)))  # [[3], [3]]
     """
     name = "block_tridiagonal_matmul"
     diagonal, off_diagonal, x, vector = _system(name, diagonal, off_diagonal, x, "x")
@@ -75,6 +80,10 @@ def block_tridiagonal_cholesky(diagonal: Array, off_diagonal: Array) -> Band:
         ValueError: shapes that do not fit together.
 
     The derivative is a scan over the blocks (Murray 2016, applied to each).
+
+    Cost: about 7n³/3 for each block of the diagonal.
+
+    >>> block_tridiagonal_cholesky(4 * ones((2, 1, 1)), zeros((1, 1, 1)))[0]  # [[[2]], [[2]]]
     """
     return _cholesky(*_band("block_tridiagonal_cholesky", diagonal, off_diagonal))
 
@@ -98,6 +107,12 @@ def block_tridiagonal_cho_solve(
         ValueError: shapes that do not fit together, or other sweeps.
 
     The derivative solves with the same factor.
+
+    Cost: 6n² for each block and right-hand side.
+
+    >>> block_tridiagonal_cho_solve(
+    ...     (2 * ones((2, 1, 1)), zeros((1, 1, 1))), 4 * ones((2, 1))
+    ... )  # [[1], [1]]
     """
     name = "block_tridiagonal_cho_solve"
     check_choice(name, "sweeps", sweeps, tuple(_SWEEPS))
@@ -134,6 +149,12 @@ def block_tridiagonal_solve(
 
     The derivative solves with the same factor: ẋ = A⁻¹·(ḃ − Ȧ·x), and d ln det(A) = tr(A⁻¹·Ȧ) by
     the blocks of A⁻¹ inside the band (Giles, "Collected matrix derivative results", 2008).
+
+    Cost: that of `block_tridiagonal_cholesky`, and 6n² for each block and right-hand side.
+
+    >>> block_tridiagonal_solve(
+    ...     2 * ones((2, 1, 1)), ones((1, 1, 1)), 3 * ones((2, 1))
+    ... )  # [[1], [1]]
     """
     name = "block_tridiagonal_solve"
     diagonal, off_diagonal, b, vector = _system(name, diagonal, off_diagonal, b, "b")
@@ -158,6 +179,10 @@ def block_tridiagonal_logdet(diagonal: Array, off_diagonal: Array) -> Array:
         ValueError: shapes that do not fit together.
 
     The derivative is tr(A⁻¹·Ȧ), by the blocks of A⁻¹ inside the band.
+
+    Cost: that of `block_tridiagonal_cholesky`.
+
+    >>> exp(block_tridiagonal_logdet(2 * ones((2, 1, 1)), ones((1, 1, 1))))  # 3
     """
     return _logdet(*_band("block_tridiagonal_logdet", diagonal, off_diagonal))
 
@@ -179,6 +204,10 @@ def block_tridiagonal_inverse(diagonal: Array, off_diagonal: Array) -> Band:
         ValueError: shapes that do not fit together.
 
     The derivative is a scan over the blocks.
+
+    Cost: linear in the number of blocks, O(n³) for each.
+
+    >>> block_tridiagonal_inverse(2 * ones((2, 1, 1)), zeros((1, 1, 1)))[0]  # [[[0.5]], [[0.5]]]
     """
     diagonal, off_diagonal = _band("block_tridiagonal_inverse", diagonal, off_diagonal)
     return _inverse(diagonal, off_diagonal, _constant_factor(diagonal, off_diagonal))
@@ -205,6 +234,10 @@ def block_tridiagonal_sample(
         ValueError: shapes that do not fit together.
 
     The derivative for A is that of L⁻ᴴ·z with the same z.
+
+    Cost: that of `block_tridiagonal_cholesky`, and 3n² for each block and sample.
+
+    >>> block_tridiagonal_sample(key(0), ones((3, 1, 1)), zeros((2, 1, 1)), (5,)).shape  # (5, 3, 1)
     """
     diagonal, off_diagonal = _band("block_tridiagonal_sample", diagonal, off_diagonal)
     count = 1

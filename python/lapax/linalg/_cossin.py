@@ -70,6 +70,10 @@ def cossin(
     θ has a derivative, dθ = C·dS − S·dC with dC and dS of U₁ᴴ·dX₁₁·V₁ and U₂ᴴ·dX₂₁·V₁, with
     `compute_u=False, compute_vh=False`; with vectors NotImplementedError is raised. Raises
     ValueError where sizes do not match.
+
+    Cost: O(m³).
+
+    >>> cossin(eye(2), 1, 1, separate=True)[1]  # [0]
     """
     blocks = _blocks(X, p, q)
     sizes = _sizes(blocks)

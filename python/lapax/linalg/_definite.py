@@ -82,6 +82,10 @@ def solve_logdet(
     dx = A⁻¹·(db − dA·x), d(bᴴ·x) = 2·Re(xᴴ·db) − xᴴ·dA·x, dL = L·Φ(H), where Φ is the lower
     triangle with half the diagonal (Murray 2016, arXiv:1602.07527). What was added counts as a
     constant.
+
+    Cost: n³/3, and 2n² for each right-hand side.
+
+    >>> solve_logdet(2 * eye(2), ones(2)).solution  # [0.5, 0.5]
     """
     check_square("solve_logdet", a=a)
     if jitter < 0 or growth <= 1 or attempts < 1:
@@ -183,6 +187,10 @@ def cho_factor(
 
     Only the triangle that `lower` names is read; the other one of the factor is zero. NaN where A
     is not positive definite. The derivative is JAX's (Murray 2016, arXiv:1602.07527).
+
+    Cost: n³/3.
+
+    >>> cho_factor(array([[4., 2], [2, 5]]))[0]  # [[2, 1], [0, 2]]
     """
     del overwrite_a, check_finite
     lower = bool(lower)
@@ -201,6 +209,10 @@ def cho_solve(
 
     `b` is one vector [n] or [..., n, k]. The other triangle of the factor is not read. The
     derivative is that of the triangular systems. Raises ValueError where shapes do not fit.
+
+    Cost: 2n² for each right-hand side.
+
+    >>> cho_solve((2 * eye(2), False), array([4., 8]))  # [1, 2]
     """
     del overwrite_b, check_finite
     c, lower = c_and_lower
@@ -234,6 +246,10 @@ def cholesky_of_inverse(a: Array, *, lower: bool = True) -> Array:
     and J·A·J = C·Cᴴ, A = U·Uᴴ for the upper triangular U = J·C·J, and L = U⁻ᴴ. The result is L of
     A⁻¹ = L·Lᴴ, or Lᴴ where `lower` is False. NaN where A is not positive definite. Derivatives are
     those of JAX's Cholesky and triangular solve. Raises ValueError unless A is square.
+
+    Cost: 4n³/3.
+
+    >>> cholesky_of_inverse(4 * eye(2))  # [[0.5, 0], [0, 0.5]]
     """
     check_square("cholesky_of_inverse", a=a)
     flipped = jnp.linalg.cholesky(a[..., ::-1, ::-1])
@@ -248,6 +264,10 @@ def tri_inverse(a: Array, *, lower: bool = False, unit_diagonal: bool = False) -
     Only the triangle that `lower` names is read, without the diagonal where `unit_diagonal` says
     that it is all ones. NaN where there is a zero on the diagonal. The derivative is
     −A⁻¹·dA·A⁻¹, from JAX's triangular solve. Raises ValueError unless A is square.
+
+    Cost: at most n³.
+
+    >>> tri_inverse(array([[2., 0], [0, 4]]))  # [[0.5, 0], [0, 0.25]]
     """
     check_square("tri_inverse", a=a)
     inverse = jsl.solve_triangular(a, _identity(a), lower=lower, unit_diagonal=unit_diagonal)

@@ -1,9 +1,9 @@
 """Linear matrix equations: Sylvester's and Lyapunov's, by Schur forms.
 
 With A = U·R·Uᴴ and B = V·S·Vᴴ, A·X + X·B = Q is R·Y + Y·S = UᴴQV, Y = UᴴXV, whose columns follow
-one after the other (Bartels and Stewart, Comm. ACM 15, 1972). The forms are complex, the
-solution of a real equation is real. The derivative is that of a linear system: the equation again,
-with another right-hand side, or its transpose.
+one after the other (Bartels and Stewart, Comm. ACM 15, 1972). The forms of a real equation are
+real, with blocks of order two. The derivative is that of a linear system: the equation again, with
+another right-hand side, or its transpose.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 
 Array = jax.Array
 Form = tuple[Array, Array]
-"""T and U of U·T·Uᴴ."""
+"""T and U of U·T·Uᴴ, T upper triangular, or real with blocks of order two."""
 
 _DIRECT_BELOW = 10
 """The order from which SciPy chooses the bilinear method."""
@@ -51,6 +51,11 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 
     Raises ValueError where the shapes do not fit.
     Source: Bartels and Stewart, Comm. ACM 15, 1972.
+
+    Cost: that of `schur` of A and of B, and 5·m·n·(m + n). The error of X is ε·(‖A‖ + ‖B‖)/sep(A,
+    -B).
+
+    >>> solve_sylvester(eye(2), eye(2), 2 * ones((2, 2)))  # [[1, 1], [1, 1]]
     """
     check_square("solve_sylvester", a=a, b=b)
     check_matrix("solve_sylvester", q=q)
@@ -68,6 +73,10 @@ def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
 
     Derivative: as `solve_sylvester`. Raises ValueError where the shapes do not fit.
     Source: Bartels and Stewart, Comm. ACM 15, 1972.
+
+    Cost: that of `schur`, and 10n³.
+
+    >>> solve_continuous_lyapunov(eye(2), 2 * ones((2, 2)))  # [[1, 1], [1, 1]]
     """
     return lyapunov(*_same_order("solve_continuous_lyapunov", a, q))
 
@@ -86,6 +95,10 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
 
     Raises ValueError where the shapes do not fit.
     Source: Popov, 1964, in Gajic and Qureshi, Lyapunov Matrix Equation, 1995 (bilinear).
+
+    Cost: 2n⁶/3 directly, else that of `solve_continuous_lyapunov` and of three systems.
+
+    >>> solve_discrete_lyapunov(eye(2) / 2, 3 * eye(2))  # [[4, 0], [0, 4]]
     """
     name = "solve_discrete_lyapunov"
     check_choice(name, "method", method and method.lower(), (None, "direct", "bilinear"))
@@ -104,18 +117,18 @@ def _same_order(function: str, a: Array, q: Array) -> list[Array]:
 def sylvester(a: Array, b: Array, q: Array, forms: tuple[Form, Form] | None = None) -> Array:
     """X of A·X + X·B = Q of one batch, linear in Q; the Schur forms of A and B may be given."""
     if forms is None:
-        forms = schur(jax.lax.stop_gradient(a)), schur(jax.lax.stop_gradient(b))
+        forms = form(jax.lax.stop_gradient(a)), form(jax.lax.stop_gradient(b))
     left, right = forms
 
     def apply(x: Array) -> Array:
         return product(a, x) + product(x, b)
 
     def solve(_: Any, q: Array) -> Array:
-        return _by_forms(left, right, q)
+        return by_forms(left, right, q)
 
     def solve_transposed(_: Any, c: Array) -> Array:
         # Aᵀ·Y + Y·Bᵀ = C is B·Yᵀ + Yᵀ·A = Cᵀ.
-        return jnp.swapaxes(_by_forms(right, left, jnp.swapaxes(c, -1, -2)), -1, -2)
+        return jnp.swapaxes(by_forms(right, left, jnp.swapaxes(c, -1, -2)), -1, -2)
 
     x: Array = jax.lax.custom_linear_solve(apply, q, solve, solve_transposed)
     return x
@@ -123,7 +136,7 @@ def sylvester(a: Array, b: Array, q: Array, forms: tuple[Form, Form] | None = No
 
 def lyapunov(a: Array, q: Array) -> Array:
     """X of A·X + X·Aᴴ = Q of one batch, linear in Q."""
-    t, u = schur(jax.lax.stop_gradient(a))
+    t, u = form(jax.lax.stop_gradient(a))
     # With both orders reversed, Tᴴ is upper triangular again: the Schur form of Aᴴ.
     reversed_form = adjoint(t)[..., ::-1, ::-1], u[..., ::-1]
     return sylvester(a, adjoint(a), q, ((t, u), reversed_form))
@@ -149,16 +162,40 @@ def _discrete_direct(a: Array, q: Array) -> Array:
     return x.reshape(q.shape)
 
 
-def _by_forms(left: Form, right: Form, q: Array) -> Array:
-    """X of U·R·Uᴴ·X + X·V·S·Vᴴ = Q, real for real Q."""
+def form(a: Array) -> Form:
+    """The Schur form of A, real for real A."""
+    if a.shape[-1] == 0:
+        return a, a
+    if jnp.iscomplexobj(a):
+        return schur(a)
+    t, u = jax.lax.linalg.schur(a)
+    return jnp.triu(t, -1), u
+
+
+def eigenvalues(t: Array) -> Array:
+    """Those of T, whose blocks of order two are of the form [[x, y], [z, x]], y·z < 0."""
+    values = diagonal(t)
+    if jnp.iscomplexobj(t):
+        return values
+    beside = -jnp.diagonal(t, 1, -2, -1) * jnp.diagonal(t, -1, -2, -1)
+    imaginary = jnp.sqrt(jnp.maximum(beside, 0))
+    first = [(0, 0)] * (t.ndim - 2)
+    signed = jnp.pad(imaginary, [*first, (0, 1)]) - jnp.pad(imaginary, [*first, (1, 0)])
+    return jax.lax.complex(values, signed)
+
+
+def by_forms(left: Form, right: Form, q: Array) -> Array:
+    """X of U·R·Uᴴ·X + X·V·S·Vᴴ = Q."""
     (r, u), (s, v) = left, right
-    y = triangular_sylvester(r, s, product(product(adjoint(u), q.astype(u.dtype)), v))
-    x = product(product(u, y), adjoint(v))
-    return x if jnp.iscomplexobj(q) else x.real
+    y = triangular_sylvester(r, s, product(product(adjoint(u), q), v))
+    return product(product(u, y), adjoint(v))
 
 
 def _by_columns(r: Array, s: Array, f: Array) -> Array:
-    """Y of R·Y + Y·S = F, upper triangular R and S: (R + s_jj·I)·y_j = f_j - Σ y_k·s_kj, k < j."""
+    """Y of R·Y + Y·S = F, upper triangular R and S: (R + s_jj·I)·y_j = f_j - Σ y_k·s_kj, k < j.
+
+    Not for blocks of order two: Schur forms are the CPU's, where the target has them.
+    """
     if f.shape[-2] == 0 or f.shape[-1] == 0:
         return f
     one, shifts = jnp.eye(r.shape[-1], dtype=r.dtype), diagonal(s)

@@ -37,6 +37,8 @@ def expm_multiply(A: Any, B: Any) -> Any:
 
     Raises ValueError where the shapes do not fit.
     Source: Al-Mohy and Higham, SIAM J. Sci. Comput. 33, 2011.
+
+    >>> expm_multiply(array([[0., 1], [0, 0]]), ones(2))  # [2, 1]
     """
     check_square("expm_multiply", A=A)
     b, formed = right_hand_sides("expm_multiply", B, A.shape[-1], B.ndim == 1, "B")

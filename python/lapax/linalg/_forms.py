@@ -30,6 +30,10 @@ def block_diag(*arrs: Any) -> Array:
 
     A vector counts as one row, a scalar as a matrix of order 1; batches broadcast. Without
     arguments it is of shape [1, 0].
+
+    Linear in each.
+
+    >>> block_diag(1, 2)  # [[1, 0], [0, 2]]
     """
     blocks = [jnp.atleast_2d(jnp.asarray(a)) for a in arrs] or [jnp.zeros((1, 0))]
     blocks = same_batch("block_diag", **{f"arrs[{i}]": (a, 2) for i, a in enumerate(blocks)})
@@ -48,6 +52,10 @@ def khatri_rao(a: Any, b: Any) -> Array:
 
     [..., n, k] and [..., m, k] give [..., n·m, k]. Raises ValueError where the columns differ in
     number.
+
+    Linear in each operand.
+
+    >>> khatri_rao(array([[1, 2]]), array([[3, 4], [5, 6]]))  # [[3, 8], [5, 12]]
     """
     a, b = jnp.asarray(a), jnp.asarray(b)
     check_matrix("khatri_rao", a=a, b=b)
@@ -61,6 +69,10 @@ def diagsvd(s: Any, M: int, N: int) -> Array:
     """The matrix [..., M, N] with `s` [..., min(M, N)] on its diagonal and zeros elsewhere.
 
     Raises ValueError where `s` has another size.
+
+    Linear in `s`.
+
+    >>> diagsvd(array([3., 4]), 2, 3)  # [[3, 0, 0], [0, 4, 0]]
     """
     s = jnp.atleast_1d(jnp.asarray(s))
     check_size("diagsvd", "s", "entries", s.shape[-1], min(M, N))
@@ -83,6 +95,10 @@ def cdf2rdf(w: Any, v: Any) -> tuple[Array, Array]:
     `w` has shape [..., n], `v` [..., n, n], as `eig` returns them; both results have shape
     [..., n, n]. NaN where the numbers that are not real are odd in number. Raises ValueError where
     shapes do not fit.
+
+    Linear in `w` and in `v`.
+
+    >>> cdf2rdf(array([1j, -1j]), array([[1, 1], [1j, -1j]]))[0]  # [[0, 1], [-1, 0]]
     """
     if w.ndim < 1:
         raise ValueError(f"cdf2rdf: w: expected shape [..., n], got {list(w.shape)}")
@@ -118,6 +134,10 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
     `T` and `Z` have shape [..., n, n]; the results are complex. Raises ValueError where shapes do
     not fit. Differentiable, with the zeros below the blocks constant, where no block has a
     repeated eigenvalue.
+
+    Cost: 6n for each block and each of the n rows of T and Z.
+
+    >>> rsf2csf(array([[0., 1], [-1, 0]]), eye(2))[0]  # [[1j, 0], [0, -1j]]
     """
     check_square("rsf2csf", T=T, Z=Z)
     n = T.shape[-1]

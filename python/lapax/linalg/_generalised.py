@@ -72,6 +72,10 @@ def eigh(
 
     Raises ValueError where shapes do not fit, for another `type`, for a `driver` that SciPy has not
     for the problem (none matters), for both subsets, and for one reversed or out of range.
+
+    Cost: 4n³/3 for eigenvalues and at most 8n³ for vectors; a pair takes 3n³ more.
+
+    >>> eigh(array([[2., 1], [1, 2]]))[0]  # [1, 3]
     """
     del overwrite_a, overwrite_b, check_finite
     rule = degenerate_rule("eigh", degenerate, width)
@@ -94,7 +98,10 @@ def eigvalsh(
     driver: str | None = None,
     size: int | None = None,
 ) -> Any:
-    """Eigenvalues of `eigh` alone: w, and the number of them where `size` is given."""
+    """Eigenvalues of `eigh` alone: w, and the number of them where `size` is given.
+
+    >>> eigvalsh(array([[2., 1], [1, 2]]))  # [1, 3]
+    """
     del overwrite_a, overwrite_b, check_finite
     subset = Subset.of("eigvalsh", a.shape[-1], subset_by_index, subset_by_value, size)
     return _checked("eigvalsh", a, b, lower, True, type, driver, subset, Degenerate(None, None))

@@ -55,6 +55,10 @@ def ldl(
     The inertia of A is that of d. Derivative: with M = L⁻¹·dA·L⁻ᴴ in the order of `perm`, which
     stays, dD is the part of M in the blocks of D, and dL = L·X where X·D is the part of M below
     them; not finite where D is singular.
+
+    Cost: n³/3.
+
+    >>> ldl(-eye(2))[1]  # [[-1, 0], [0, -1]]
     """
     del overwrite_a, check_finite
     check_square("ldl", A=A)
@@ -193,6 +197,11 @@ def solve(
     Raises ValueError for a structure that has no name here, and shapes that do not fit.
 
     Derivative: dx = A⁻¹·(db − dA·x), from the same factors, where dA is read as A is.
+
+    Cost: 2n³/3, n³/3 for symmetric, Hermitian and positive definite matrices, and 2n² for each
+    right-hand side; O(n) for what is tridiagonal or diagonal.
+
+    >>> solve(2 * eye(2), ones(2))  # [0.5, 0.5]
     """
     del overwrite_a, overwrite_b, check_finite
     a, b = jnp.atleast_2d(a), jnp.atleast_1d(b)
@@ -229,6 +238,10 @@ def inv(
     Raises ValueError where A is not square, and for a structure that has no name here.
 
     Derivative: d(A⁻¹) = -A⁻¹·dA·A⁻¹.
+
+    Cost: 2n³, and as `solve` for other structures.
+
+    >>> inv(2 * eye(2))  # [[0.5, 0], [0, 0.5]]
     """
     del overwrite_a, check_finite
     check_square("inv", a=a)

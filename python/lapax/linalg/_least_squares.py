@@ -63,6 +63,10 @@ def lstsq(
         s: the singular values, [..., min(m, n)]; None with "gelsy".
 
     The derivative of x is Golub and Pereyra's, at constant rank.
+
+    Cost: that of `svd` or of a pivoted `qr`.
+
+    >>> lstsq(array([[1.], [1]]), array([1., 3]))[0]  # [2]
     """
     check_matrix("lstsq", a=a)
     check_choice("lstsq", "lapack_driver", lapack_driver, (None, "gelsd", "gelss", "gelsy"))
@@ -107,6 +111,10 @@ def pinv(
 
     The derivative is Golub and Pereyra's, at constant rank. Raises ValueError for a negative
     tolerance.
+
+    Cost: that of `svd`, and a product.
+
+    >>> pinv(array([[2., 0], [0, 0]]))  # [[0.5, 0], [0, 0]]
     """
     check_matrix("pinv", a=a)
     cut_off = _cut_off("pinv", a, atol, rtol)
@@ -141,6 +149,10 @@ def pinvh(
 
     The derivative is Golub and Pereyra's, at constant rank, in the triangle that is read. Raises
     ValueError for a negative tolerance.
+
+    Cost: that of `eigh`, and a product.
+
+    >>> pinvh(array([[2., 0], [0, 0]]))  # [[0.5, 0], [0, 0]]
     """
     check_square("pinvh", a=a)
     cut_off = _cut_off("pinvh", a, atol, rtol)
@@ -168,6 +180,10 @@ def matrix_rank(
         [...], integers.
 
     Raises ValueError if both tolerances are given, or one is negative.
+
+    Cost: that of `svdvals` or `eigvalsh`. The rank is a constant for derivatives.
+
+    >>> matrix_rank(ones((3, 3)))  # 1
     """
     check_matrix("matrix_rank", A=A)
     if tol is not None and rtol is not None:

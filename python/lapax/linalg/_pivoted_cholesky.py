@@ -44,6 +44,8 @@ def pivoted_cholesky(
     The derivative is that with pivots and rank held: with P the pivots, L = A[:, P]·L_P⁻ᴴ, where
     L_P·L_Pᴴ = A[P, P] is the factor of the pivots. NaN where NaN is met. Raises ValueError unless A
     is square, `rank` between 0 and n, and `tol` not negative.
+
+    >>> pivoted_cholesky(4 * eye(2)).factor  # [[2, 0], [0, 2]]
     """
     check_square("pivoted_cholesky", a=a)
     n = a.shape[-1]

@@ -58,6 +58,10 @@ def qz(
 
     Source: Moler and Stewart, SIAM J. Numer. Anal. 10, 1973; Golub and Van Loan, Matrix
     Computations, section 7.7.
+
+    Cost: about 66n³.
+
+    >>> qz(diag(array([2., 3])), eye(2))[1]  # [[1, 0], [0, 1]]
     """
     del lwork, overwrite_a, overwrite_b, check_finite
     if sort is not None:
@@ -92,6 +96,10 @@ def ordqz(
 
     Source: van Dooren, SIAM J. Sci. Stat. Comput. 2, 1981; Kågström and Poromaa, Numer. Algorithms
     12, 1996.
+
+    Cost: that of `qz`, and O(n²) for each exchange of neighbours.
+
+    >>> ordqz(diag(array([1., -2])), eye(2))[2]  # [-2, 1]
     """
     del overwrite_a, overwrite_b, check_finite
     if not callable(sort):

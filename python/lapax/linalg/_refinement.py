@@ -76,6 +76,10 @@ def solve_refined(
 
     Raises ValueError unless `a` is square and `b` has as many rows, and for a `factor_dtype` that
     is real where `a` is complex.
+
+    Cost: 2n³/3 in the narrow dtype, and 4n² for each step.
+
+    >>> solve_refined(2 * eye(2), ones(2))  # [0.5, 0.5]
     """
     check_square("solve_refined", a=a)
     n = a.shape[-1]

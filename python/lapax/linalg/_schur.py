@@ -46,6 +46,10 @@ def schur(
     (xTREXC), all disjoint pairs at once, in at most n rounds of odd-even transposition, each of
     O(n²); in a real form one after the other, see _real_schur.py. Raises ValueError for another
     `output` or `sort`, and unless A is square. There is no derivative.
+
+    Cost: about 25n³.
+
+    >>> schur(diag(array([1., 3])))[0]  # [[1, 0], [0, 3]]
     """
     del lwork, overwrite_a, check_finite
     check_square("schur", a=a)
@@ -160,6 +164,10 @@ def hessenberg(
 
     `a` [..., n, n]; H is zero below its first subdiagonal, and is A for n ≤ 2; Q is unitary. Raises
     ValueError unless A is square. There is no derivative.
+
+    Cost: 10n³/3, and 4n³/3 for Q.
+
+    >>> hessenberg(array([[1., 2], [3, 4]]))  # [[1, 2], [3, 4]]
     """
     del overwrite_a, check_finite
     check_square("hessenberg", a=a)

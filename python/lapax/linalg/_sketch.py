@@ -25,6 +25,10 @@ def clarkson_woodruff_transform(
     `rng`, or `seed` in its place, is a key of jax.random, or an integer that makes one: the same
     one gives the same S, which is not SciPy's. Raises ValueError without it, and where
     `input_matrix` is not a matrix. Linear in `input_matrix`, so that its derivative is S.
+
+    Cost: an addition for each entry of A.
+
+    >>> clarkson_woodruff_transform(ones((8, 3)), 4, 0).shape  # (4, 3)
     """
     check_matrix("clarkson_woodruff_transform", input_matrix=input_matrix)
     given = seed if rng is None else rng

@@ -55,6 +55,8 @@ def hankel(c: Any, r: Any = None) -> Array:
     `c` [..., m] is the first column and `r` [..., n] the last row, whose first entry is not read;
     without it m zeros. The result has shape [..., m, n]. Raises ValueError where batches do not
     broadcast.
+
+    >>> hankel(array([1, 2]))  # [[1, 2], [2, 0]]
     """
     c = _vector("hankel", "c", c)
     r = jnp.zeros_like(c) if r is None else _vector("hankel", "r", r)
@@ -70,6 +72,8 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
     `a` has shape [..., m], the result [..., k, n] with k = m + n - 1 in mode "full", max(m, n) in
     "same" and max(m, n) - min(m, n) + 1 in "valid", which are the middle rows of "full". Raises
     ValueError without entries in `a`, for n < 1 and for another mode.
+
+    >>> convolution_matrix(array([1, 2]), 2)  # [[1, 0], [2, 1], [0, 2]]
     """
     check_choice("convolution_matrix", "mode", mode, ("full", "valid", "same"))
     if n < 1:
@@ -94,6 +98,8 @@ def companion(a: Any) -> Array:
     Its first row is -a[1:] / a[0], and there are ones below the diagonal: [..., n] to
     [..., n - 1, n - 1]. NaN in the first row where a[0] is 0. Raises ValueError for less than two
     coefficients.
+
+    >>> companion(array([1., -3, 2]))  # [[3, -2], [1, 0]]
     """
     a = _vector("companion", "a", a, 2)
     return _below(_monic(a), jnp.ones(a.shape[-1] - 2, a.dtype))
@@ -120,6 +126,8 @@ def fiedler_companion(a: Any) -> Array:
     [..., n] to [..., n - 1, n - 1], of order 0 for n < 2; NaN among the coefficients where a[0] is
     0. Its eigenvalues are the roots, as of `companion`. Fiedler, A note on companion matrices,
     Linear Algebra and its Applications 372 (2003).
+
+    >>> fiedler_companion(array([1., -3, 2]))  # [[3, -2], [1, 0]]
     """
     a = _vector("fiedler_companion", "a", a)
     n = max(a.shape[-1] - 1, 0)
@@ -144,6 +152,8 @@ def leslie(f: Any, s: Any) -> Array:
     Its first row is the fecundity `f` [..., n], its subdiagonal the survival `s` [..., n - 1]; the
     rest is zero. The result has shape [..., n, n]. Leslie, Biometrika 33 (1945). Raises ValueError
     where the sizes do not fit or n < 2.
+
+    >>> leslie(array([1., 2]), array([0.5]))  # [[1, 2], [0.5, 0]]
     """
     f, s = _vector("leslie", "f", f, 2), _vector("leslie", "s", s, 1)
     check_size("leslie", "s", "entries", s.shape[-1], f.shape[-1] - 1)
@@ -152,7 +162,10 @@ def leslie(f: Any, s: Any) -> Array:
 
 
 def fiedler(a: Any) -> Array:
-    """The symmetric matrix F[i, j] = |a[i] - a[j]|: [..., n] to [..., n, n], real."""
+    """The symmetric matrix F[i, j] = |a[i] - a[j]|: [..., n] to [..., n, n], real.
+
+    >>> fiedler(array([1, 3]))  # [[0, 2], [2, 0]]
+    """
     a = _vector("fiedler", "a", a)
     return jnp.abs(a[..., :, None] - a[..., None, :])
 
@@ -162,6 +175,8 @@ def dft(n: int, scale: str | None = None) -> Array:
 
     `scale` divides it: by √n for "sqrtn", which makes it unitary, by n for "n". Raises ValueError
     for another.
+
+    >>> dft(2)  # [[1, 1], [1, -1]]
     """
     check_choice("dft", "scale", scale, (None, "sqrtn", "n"))
     roots = np.exp(-2j * np.pi * np.arange(n) / max(n, 1))
@@ -175,6 +190,8 @@ def hadamard(n: int, dtype: Any = int) -> Array:
     """The matrix H[i, j] = (-1)^(number of bits of i & j), whose columns are orthogonal.
 
     Sylvester's construction. Raises ValueError unless n is a power of two.
+
+    >>> hadamard(2)  # [[1, 1], [1, -1]]
     """
     if n < 1 or n & (n - 1):
         raise ValueError(f"hadamard: n: expected a power of two, got {n}")
@@ -188,6 +205,8 @@ def helmert(n: int, full: bool = False) -> Array:
 
     Row i > 0 holds i times 1/√(i(i + 1)), then -i/√(i(i + 1)), then zeros. Only `full` has the
     first row. Raises ValueError for n < 1.
+
+    >>> helmert(2) * sqrt(2)  # [[1, -1]]
     """
     if n < 1:
         raise ValueError(f"helmert: n: expected a positive integer, got {n}")
@@ -201,7 +220,10 @@ def helmert(n: int, full: bool = False) -> Array:
 
 
 def hilbert(n: int) -> Array:
-    """Hilbert's matrix H[i, j] = 1/(i + j + 1) of order n."""
+    """Hilbert's matrix H[i, j] = 1/(i + j + 1) of order n.
+
+    >>> 6 * hilbert(2)  # [[6, 3], [3, 2]]
+    """
     index = jnp.arange(n)
     return 1 / (1.0 + index[:, None] + index)
 
@@ -212,6 +234,8 @@ def invhilbert(n: int, exact: bool = False) -> Array:
     (-1)^(i+j)·(i + j - 1)·C(n+i-1, n-j)·C(n+j-1, n-i)·C(i+j-2, i-1)² for i, j from 1. Choi, Tricks
     or treats with the Hilbert matrix, American Mathematical Monthly 90 (1983). `exact` asks for
     integers, and raises ValueError where the default integer has not the bits for them.
+
+    >>> invhilbert(2)  # [[4, -6], [-6, 12]]
     """
 
     def entry(i: int, j: int) -> int:
@@ -231,6 +255,8 @@ def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Array:
     `kind` "lower" is L[i, j] = C(i, j), "upper" its transpose, "symmetric" the product P = L·Lᵀ.
     `exact` asks for integers, and raises ValueError where the default integer has not the bits for
     them; without, the entries are rounded. Raises ValueError for another `kind`.
+
+    >>> pascal(2)  # [[1, 1], [1, 2]]
     """
     check_choice("pascal", "kind", kind, _KINDS)
     entries: dict[str, Callable[[int, int], int]] = {
@@ -242,7 +268,10 @@ def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Array:
 
 
 def invpascal(n: int, kind: str = "symmetric", exact: bool = True) -> Array:
-    """The inverse of `pascal`, of the same arguments: (-1)^(i+j)·C(i, j) for "lower"."""
+    """The inverse of `pascal`, of the same arguments: (-1)^(i+j)·C(i, j) for "lower".
+
+    >>> invpascal(2)  # [[2, -1], [-1, 1]]
+    """
     check_choice("invpascal", "kind", kind, _KINDS)
     lower = [[(-1) ** (i + j) * math.comb(i, j) for j in range(n)] for i in range(n)]
     entries: dict[str, Callable[[int, int], int]] = {

@@ -56,6 +56,10 @@ def svd(
 
     Raises ValueError unless A is a matrix, and for another `degenerate` or `lapack_driver`, which
     means nothing here; TypeError for one that is no string.
+
+    Cost: about 20n³ for m = n, 8n³/3 without vectors.
+
+    >>> svd(diag(array([3., 4])))[1]  # [4, 3]
     """
     del overwrite_a, check_finite
     check_matrix("svd", a=a)
@@ -137,6 +141,10 @@ def eig(
     NotImplementedError says so.
 
     Raises ValueError unless both are square of one size, and for another `degenerate`.
+
+    Cost: about 25n³, 10n³ without vectors; a pair takes that of `qz`.
+
+    >>> eig(array([[2., 1], [0, 3]]))[0]  # [2, 3]
     """
     del overwrite_a, overwrite_b, check_finite
     rule = degenerate_rule("eig", degenerate, width)
@@ -152,7 +160,10 @@ def eigvals(
     check_finite: bool = True,
     homogeneous_eigvals: bool = False,
 ) -> Array:
-    """Eigenvalues of `eig` alone, with its arguments, shapes, errors and derivative."""
+    """Eigenvalues of `eig` alone, with its arguments, shapes, errors and derivative.
+
+    >>> eigvals(array([[2., 1], [0, 3]]))  # [2, 3]
+    """
     del overwrite_a, overwrite_b, check_finite
     rule = Degenerate(None, None)
     values: Array = _selected("eigvals", a, b, False, False, homogeneous_eigvals, rule)

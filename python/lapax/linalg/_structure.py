@@ -27,6 +27,8 @@ def bandwidth(a: Any) -> tuple[Array, Array]:
     lower = max(i - j) and upper = max(j - i) over the entries a[i, j] ≠ 0, each at least 0. NaN is
     not zero. `a` has shape [..., m, n] and any dtype; both results have shape [...] and are
     integers. Raises ValueError where `a` is not a matrix.
+
+    >>> bandwidth(array([[1, 2], [0, 1]]))  # (0, 1)
     """
     a = jnp.asarray(a)
     check_matrix("bandwidth", a=a)
@@ -48,6 +50,8 @@ def issymmetric(a: Any, atol: Any = None, rtol: Any = None) -> Array:
 
     `a` has shape [..., n, n], the result, of bools, has shape [...]. A matrix of order 0 is
     symmetric. Raises ValueError where `a` is not square.
+
+    >>> issymmetric(array([[1, 2], [3, 1]]))  # False
     """
     a = jnp.asarray(a)
     check_square("issymmetric", a=a)
@@ -58,6 +62,8 @@ def ishermitian(a: Any, atol: Any = None, rtol: Any = None) -> Array:
     """Whether each matrix is Hermitian: a = aᴴ.
 
     As `issymmetric`, and the diagonal of a complex matrix must be real.
+
+    >>> ishermitian(array([[1, 1j], [-1j, 1]]))  # True
     """
     a = jnp.asarray(a)
     check_square("ishermitian", a=a)
@@ -103,6 +109,10 @@ def norm(
 
     Raises ValueError for an order that vectors or matrices do not have, and for axes that `a` does
     not have.
+
+    Cost: of the entries, for singular values that of `svdvals`.
+
+    >>> norm(array([3., 4]))  # 5
     """
     axes = _axes(a, ord, axis)
     if len(axes) != 2 or (axis is None and ord is None):

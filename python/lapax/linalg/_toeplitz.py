@@ -29,6 +29,10 @@ def toeplitz(c: Any, r: Any = None) -> Array:
 
     `c` has shape [..., m], `r` (None is conj(c)) shape [..., n]; a scalar is a vector of one. The
     result has shape [..., m, n] and the dtype that both have in common.
+
+    Linear in `c` and `r`.
+
+    >>> toeplitz(array([1, 2]))  # [[1, 2], [2, 1]]
     """
     c = jnp.atleast_1d(jnp.asarray(c))
     r = jnp.conj(c) if r is None else jnp.atleast_1d(jnp.asarray(r))
@@ -39,7 +43,12 @@ def toeplitz(c: Any, r: Any = None) -> Array:
 
 
 def circulant(c: Any) -> Array:
-    """The matrix C[i, j] = c[(i - j) mod n]: [..., n] to [..., n, n], in the dtype of `c`."""
+    """The matrix C[i, j] = c[(i - j) mod n]: [..., n] to [..., n, n], in the dtype of `c`.
+
+    Linear in `c`.
+
+    >>> circulant(array([1, 2]))  # [[1, 2], [2, 1]]
+    """
     c = jnp.atleast_1d(jnp.asarray(c))
     n = c.shape[-1]
     index = jnp.arange(n)
@@ -62,6 +71,8 @@ def matmul_toeplitz(
     [..., m, k]. Real operands give a real result. `workers` is taken and ignored.
 
     Raises ValueError where sizes or batches do not fit. Differentiable in all of its arrays.
+
+    >>> matmul_toeplitz((array([1., 2]), array([1., 3])), ones(2))  # [4, 3]
     """
     c, r = _column_and_row("matmul_toeplitz", c_or_cr)
     x, as_given = right_hand_sides("matmul_toeplitz", x, r.shape[-1], x.ndim == 1, "x")
@@ -83,6 +94,8 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Array:
 
     Raises ValueError where sizes or batches do not fit. Differentiable in all of its arrays: the
     derivative solves T·dx = db - dT·x, and its transpose a Toeplitz system with Tᵀ.
+
+    >>> solve_toeplitz(array([2., 1]), array([3., 3]))  # [1, 1]
     """
     c, r = _column_and_row("solve_toeplitz", c_or_cr)
     n = c.shape[-1]
@@ -122,6 +135,8 @@ def solve_circulant(
     broadcast together, and `outaxis` says where the n of x go among them. Raises ValueError where
     shapes do not fit and for another `singular`. Differentiable in `c` and `b`; for singular C
     along changes that leave the zeros among the eigenvalues zero.
+
+    >>> solve_circulant(array([2., 0]), array([2., 4]))  # [1, 2]
     """
     check_choice("solve_circulant", "singular", singular, ("raise", "lstsq"))
     c = jnp.moveaxis(jnp.atleast_1d(c), caxis, -1)

@@ -34,6 +34,10 @@ def truncated_svd(a: Array, k: int | None = None, tol: float = 0.0) -> tuple[Arr
         U [..., m, k], s [..., k], real, falling, and Vᴴ [..., k, n].
 
     Raises ValueError unless 0 ≤ k ≤ min(m, n), or for a negative `tol`.
+
+    Derivatives and cost are those of `svd`.
+
+    >>> truncated_svd(diag(array([3., 4])), k=1)[1]  # [4]
     """
     check_matrix("truncated_svd", a=a)
     count = _count("truncated_svd", k, tol, min(a.shape[-2:]))
@@ -57,6 +61,10 @@ def truncated_eigh(
         w [..., k], real, of falling magnitude, and V [..., n, k].
 
     Raises ValueError unless 0 ≤ k ≤ n, or for a negative `tol`.
+
+    Derivatives and cost are those of `eigh`.
+
+    >>> truncated_eigh(diag(array([1., -3])), k=1)[0]  # [-3]
     """
     check_square("truncated_eigh", a=a)
     count = _count("truncated_eigh", k, tol, a.shape[-1])

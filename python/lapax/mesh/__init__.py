@@ -6,7 +6,8 @@ from lapax.mesh._counts import Counts, count
 from lapax.mesh._factors import LU, cholesky, lu, triangular_solve
 from lapax.mesh._orthogonal import QR, lstsq, qr
 from lapax.mesh._products import matmul
-from lapax.mesh._spectra import SVD, Eigh, Polar, eigh, polar, svd
+from lapax.mesh._singular import SVD, Polar, polar, svd
+from lapax.mesh._spectra import Eigh, eigh
 from lapax.mesh._systems import Slogdet, det, inv, slogdet, solve
 
 __all__ = [

@@ -1,5 +1,5 @@
-"""`python -m lapax.mesh`: the model's table, which docs/mesh.md holds."""
+"""`python -m lapax.mesh`: the model's tables, which docs/mesh.md holds."""
 
-from lapax.mesh._model import table
+from lapax.mesh._model import table, words_table
 
-print(table())
+print(words_table(), table(), sep="\n\n")

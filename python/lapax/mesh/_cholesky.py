@@ -1,7 +1,7 @@
 """A = L Lᴴ on tiles: L(k,k) from A(k,k), L(:,k) = A(:,k) L(k,k)⁻ᴴ, A -= L(:,k) L(:,k)ᴴ.
 
-Golub and Van Loan, Matrix Computations, 4.2.6, with the panel sent along rows and, as the right
-operand of the update, along columns (ScaLAPACK's pxpotrf).
+Golub and Van Loan, Matrix Computations, 4.2.6, with the panel gathered along rows and, as the
+right operand of the update, sent along columns (ScaLAPACK's pxpotrf).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from lapax.mesh._panels import (
     across,
     adjoint,
     column_panel,
-    common,
     loop,
     phases,
     row_block,
@@ -37,30 +36,30 @@ def cholesky(a: Tile) -> tuple[Tile]:
     a = with_identity(a)
     x, rows, cols = a
     good = jnp.array(True)
-    for start, stop in phases(rows, common(rows.parts, cols.parts)):
-        top, left = start // rows.parts, start // cols.parts
-        window = x[top * rows.block :, left * cols.block :]
-        window, good = loop(start, stop, _step(a, top, left), (window, good))
-        x = lax.dynamic_update_slice(x, window, (top * rows.block, left * cols.block))
+    for start, stop in phases(rows.cut):
+        corner = start * rows.strip, start * cols.strip
+        window = x[corner[0] :, corner[1] :]
+        window, good = loop(start, stop, _step(a, start), (window, good))
+        x = lax.dynamic_update_slice(x, window, corner)
     lower = rows.positions()[:, None] >= cols.positions()
     return (a._replace(x=jnp.where(good, jnp.where(lower, x, 0), jnp.nan)),)
 
 
-def _step(a: Tile, top: int, left: int) -> Any:
+def _step(a: Tile, start: int) -> Any:
     _, rows, cols = a
-    block, position = rows.block, rows.positions()[top * rows.block :]
+    block, position = rows.block, rows.positions()[start * rows.strip :]
 
     def step(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         window, good = carry
-        panel = column_panel(window, cols, k, left)
-        l11 = jnp.linalg.cholesky(row_block(panel, rows, k, top))
+        panel = column_panel(window, cols, k, start)
+        l11 = jnp.linalg.cholesky(row_block(panel, rows, k, start))
         below = jnp.where(position[:, None] >= (k + 1) * block, panel, 0)
         l21 = adjoint(triangular(l11, adjoint(below), lower=True))
-        window = window - l21 @ adjoint(across(l21, rows, cols, top, left))
+        window = window - l21 @ adjoint(across(l21, rows, cols, start, start))
         panel = jnp.where(position[:, None] >= (k + 1) * block, l21, panel)
         panel = _with_rows(panel, l11, position, k * block)
         good = good & jnp.all(jnp.isfinite(l11))
-        return set_column_panel(window, panel, cols, k, left), good
+        return set_column_panel(window, panel, cols, k, start), good
 
     return step
 

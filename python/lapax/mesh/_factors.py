@@ -151,17 +151,21 @@ class LU(NamedTuple):
     u: Array
 
 
-def lu(a: Any, *, sharding: Any = None, block: int | None = None) -> LU:
-    """A[permutation] = L U with partial pivoting: L unit lower, U upper triangular.
+def lu(a: Any, *, pivoting: str = "partial", sharding: Any = None, block: int | None = None) -> LU:
+    """A[permutation] = L U with row pivoting: L unit lower, U upper triangular.
 
     `a` is [n, n] in f32, f64, c64 or c128; L and U are divided as A is, the permutation is on each
-    device. U is singular where A is. `sharding` is A's, where it is not known, `block` the largest
-    block. Raises ValueError for other shapes and dtypes and where no mesh is known. Derivative:
+    device. U is singular where A is. `pivoting` "partial" takes the largest of each column, in a
+    message for each; "tournament" as many rows as a block has columns, in log₂ of the grid's rows
+    messages for each block, with |L| not bounded by 1 but of that order (CALU; Grigori, Demmel and
+    Xiang 2011). `sharding` is A's, where it is not known, `block` the largest block. Raises
+    ValueError for other shapes, dtypes and `pivoting` and where no mesh is known. Derivative:
     L⁻ᴴ [tril(Lᴴ L̄, -1) + triu(Ū Uᴴ)] U⁻ᴴ, rows permuted back (de Hoog, Anderssen and Lukas 2011).
     Source: Golub and Van Loan, Matrix Computations, 3.4.
     """
+    check_choice("lu", "pivoting", pivoting, _lu.PIVOTING)
     (a,) = inexact("lu", a=a)
-    return LU(*_lu_of((sharding, block), a))
+    return LU(*_lu_of((pivoting, sharding, block), a))
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -170,16 +174,13 @@ def _lu_of(options: tuple[Any, ...], a: Array) -> tuple[Array, Array, Array]:
 
 
 def _lu_forward(options: tuple[Any, ...], a: Array) -> tuple[tuple[Array, Array, Array], Any]:
-    it = system("lu", options, a, a)
+    pivoting, sharding, block = options
+    it = system("lu", (sharding, block), a, a)
     place = it.place_a
-    p, packed, pivots = run(_factors, it.grid.mesh, (place,), (None, place, None), a)
+    outs = (None, place, None)
+    p, packed, pivots = run(_lu.lu_in_order, it.grid.mesh, (place,), outs, a, pivoting=pivoting)
     lower, upper = on_shares(_triangles, it.grid.mesh, it.a, 2, packed)
     return (p, lower, upper), (lower, upper, pivots, it)
-
-
-def _factors(a: Tile) -> tuple[Any, ...]:
-    packed, pivots = _lu.lu(a)
-    return (*_lu.in_order(packed, pivots), pivots)
 
 
 def _triangles(row: Array, col: Array, packed: Array) -> tuple[Array, Array]:

@@ -154,7 +154,7 @@ def _sorted(x: Array, order: Array, cols: Dim) -> Array:
     positions = jnp.arange(cols.cut.padded)
     index = cols.cut.index(positions)
     # Of each device, in the order of its blocks.
-    wanted = order[index].reshape(cols.blocks_here, devices, cols.block)
+    wanted = order[index].reshape(cols.cut.blocks, devices, cols.strip)
     wanted = jnp.swapaxes(wanted, 0, 1).reshape(devices, here)
 
     def step(t: Array, out: Array) -> Array:

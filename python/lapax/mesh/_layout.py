@@ -1,10 +1,12 @@
 """Block-cyclic layout: where each block of a matrix lies, and the exchange from and to a user's.
 
 A dimension is cut into equal pieces, as many as all users' shares of it have in common; each piece
-is padded at its end to whole blocks, and block i of the padded dimension belongs to part i mod
-`parts` of the grid. So each share holds equally many blocks for every part, and going over is one
-all-to-all of equal chunks for any size; ScaLAPACK's layout is that of one piece (Choi et al.,
-LAPACK working note 95). What is factorised where is not known here.
+is padded at its end to whole blocks, which are what algorithms step through, and each block is
+dealt out in strips, one for each part of the grid. So all devices have as much of every block:
+sending one to all is an all-gather, which sends half of what a sum over zeros does and needs no
+owner that depends on the step; and each share holds equally many strips for every part, so that
+going over is one all-to-all of equal chunks for any size. Strips of one piece are ScaLAPACK's
+blocks (Choi et al., LAPACK working note 95). What is factorised where is not known here.
 """
 
 from __future__ import annotations
@@ -15,18 +17,22 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 Array = jax.Array
 
 BLOCK = 256
-"""The largest block. Panels cost n·b² flops on each device, which is 3bP/2n of the 2n³/3P that LU
-shares out: 4 % at n = 10⁵ on 64 devices; and each block step waits for a few messages, so that
+"""The largest block. Panels cost n²·b flops on each row of the grid, which is 3b·columns/2n of what
+LU shares out: 3 % at n = 10⁵ on 8×8 devices; and each block step waits for a few messages, so that
 fewer and larger ones hide latency. ScaLAPACK's guide says 64, Lewis et al. (2022) took 256 to
 1024 on TPUs."""
 SMALL_BLOCK = 32
-"""Down to this one the block shrinks so that each part has four blocks, and all have something left
-to do until the last quarter; a product with fewer columns than this no longer runs at full rate."""
+"""Down to this one the block shrinks with n, so that panels cost no more than 3/8 of what is shared
+out; a product with fewer columns than this no longer runs at full rate."""
+GRANULE = 8
+"""Larger blocks are multiples of it, so that they have a divisor of 17 to 32 for their own blocks
+(`inner`)."""
 
 
 @dataclass(frozen=True)
@@ -73,61 +79,142 @@ class Cut:
 def cut(size: int, pieces: int, parts: int, block: int | None = None) -> Cut:
     """`size` indices for grids of any number of parts that divides `parts`.
 
-    Pieces are padded by less than one index for each of their blocks. A `block` that is given is a
-    largest one.
+    A `block` that is given is a largest one, but for rounding to a multiple of the parts.
     """
     piece = size // pieces
     if block is None:
         block = min(BLOCK, max(SMALL_BLOCK, -(-size // (4 * parts))))
-    groups = -(-piece // (parts * block))
-    return Cut(size, pieces, -(-piece // (parts * groups)), parts * groups)
+    even = -(-piece // -(-piece // block))
+    granule = parts if even <= SMALL_BLOCK else math.lcm(parts, GRANULE)
+    return cut_alike(size, pieces, -(-even // granule) * granule)
 
 
-def cut_alike(size: int, pieces: int, parts: int, block: int) -> Cut:
+def cut_alike(size: int, pieces: int, block: int) -> Cut:
     """`size` indices in blocks of exactly this size."""
-    return Cut(size, pieces, block, parts * -(-(size // pieces) // (parts * block)))
+    return Cut(size, pieces, block, -(-(size // pieces) // block))
+
+
+def inner(block: int) -> int:
+    """The blocks of a block: the largest divisor of it that is no larger than a small one."""
+    return max(i for i in range(1, min(block, SMALL_BLOCK) + 1) if block % i == 0)
+
+
+@dataclass(frozen=True)
+class Digit:
+    """A device's number along a mesh axis of `whole` devices, over `stride` and modulo `size`."""
+
+    axis: str
+    whole: int
+    size: int
+    stride: int = 1
+
+    def me(self) -> Array:
+        return lax.axis_index(self.axis) // self.stride % self.size
 
 
 @dataclass(frozen=True)
 class Dim:
-    """A cut dimension whose blocks are dealt over mesh axes of these sizes."""
+    """A cut dimension whose blocks are dealt over devices that differ in these digits in strips."""
 
     cut: Cut
-    axes: tuple[str, ...]
-    sizes: tuple[int, ...]
+    digits: tuple[Digit, ...]
 
     @property
     def block(self) -> int:
         return self.cut.block
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(digit.size for digit in self.digits)
+
+    @property
     def parts(self) -> int:
         return math.prod(self.sizes)
 
     @property
-    def blocks_here(self) -> int:
-        return self.cut.blocks // self.parts
+    def strip(self) -> int:
+        """What each part has of a block."""
+        return self.block // self.parts
 
     @property
     def here(self) -> int:
-        return self.blocks_here * self.block
+        return self.cut.blocks * self.strip
 
-    def me(self) -> Array | int:
+    def me(self) -> Array:
         """Which part this device is."""
-        return lax.axis_index(self.axes) if self.axes else 0
+        me = jnp.int32(0)
+        for digit in self.digits:
+            me = me * digit.size + digit.me()
+        return me
 
     def positions(self) -> Array:
         """The positions of this device's indices."""
-        blocks = jnp.arange(self.blocks_here, dtype=jnp.int32) * self.parts + self.me()
-        inside = jnp.arange(self.block, dtype=jnp.int32)
-        return jnp.ravel(blocks[:, None] * self.block + inside)
+        blocks = jnp.arange(self.cut.blocks, dtype=jnp.int32) * self.block
+        inside = self.me() * self.strip + jnp.arange(self.strip, dtype=jnp.int32)
+        return jnp.ravel(blocks[:, None] + inside)
 
     def indices(self) -> Array:
         """This device's indices; `size` where there is padding."""
         return self.cut.index(self.positions())
 
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The mesh axes that a message among the parts is along."""
+        return tuple(dict.fromkeys(digit.axis for digit in self.digits))
+
+    @property
+    def groups(self) -> list[list[int]] | None:
+        """Of numbers along `axes`, those of all parts in order; none where that is all of them."""
+        if all(digit.size == digit.whole for digit in self.digits):
+            return None
+        shape: list[int] = []
+        order: dict[Digit, int] = {}
+        for axis in self.axes:
+            (digit,) = (digit for digit in self.digits if digit.axis == axis)
+            order[digit] = len(shape) + 1
+            shape += [digit.whole // (digit.size * digit.stride), digit.size, digit.stride]
+        mine = [order[digit] for digit in self.digits]
+        others = [i for i in range(len(shape)) if i not in mine]
+        numbers = np.arange(math.prod(shape)).reshape(shape).transpose(others + mine)
+        groups: list[list[int]] = numbers.reshape(-1, self.parts).tolist()
+        return groups
+
     def sum(self, x: Array) -> Array:
-        return lax.psum(x, self.axes) if self.parts > 1 else x
+        if self.parts == 1:
+            return x
+        total: Array = lax.psum(x, self.axes, axis_index_groups=self.groups)
+        return total
+
+    def max(self, x: Array) -> Array:
+        if self.parts == 1:
+            return x
+        largest: Array = lax.pmax(x, self.axes, axis_index_groups=self.groups)
+        return largest
+
+    def gather(self, strip: Array, axis: int) -> Array:
+        """A block of which each part has its strip, to all of them."""
+        if self.parts == 1:
+            return strip
+        block: Array = lax.all_gather(
+            strip, self.axes, axis=axis, tiled=True, axis_index_groups=self.groups
+        )
+        return block
+
+    def scatter(self, block: Array, axis: int) -> Array:
+        """This part's strip of the sum of all parts' blocks."""
+        if self.parts == 1:
+            return block
+        strip: Array = lax.psum_scatter(
+            block, self.axes, scatter_dimension=axis, tiled=True, axis_index_groups=self.groups
+        )
+        return strip
+
+    def sent(self, x: Array, pairs: list[tuple[int, int]]) -> Array:
+        """What a part of each pair sends to the other one; zero where there is none."""
+        groups = self.groups or [list(range(self.parts))]
+        every = [(group[start], group[to]) for group in groups for start, to in pairs]
+        got: Array = lax.ppermute(x, self.axes, every)
+        return got
 
 
 class Share(NamedTuple):
@@ -138,7 +225,7 @@ class Share(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """One device's blocks of a matrix, [rows.here, cols.here]."""
+    """One device's strips of a matrix, [rows.here, cols.here]."""
 
     x: Array
     rows: Dim
@@ -146,57 +233,66 @@ class Tile(NamedTuple):
 
 
 def enter(x: Array, share: Share, rows: Dim, cols: Dim) -> Tile:
-    """From this device's share of the user's sharding to its blocks: one all-to-all, or none."""
-    used = share.rows + share.cols
-    size = dict(zip(rows.axes + cols.axes, rows.sizes + cols.sizes, strict=True))
+    """From this device's share of the user's sharding to its strips: one all-to-all, or none."""
+    of_rows, of_cols = (_digits(axes, rows, cols) for axes in share)
+    used = of_rows + of_cols
     x = _padded(_padded(x, rows.cut, 0), cols.cut, 1)
-    k, j = x.shape[0] // (rows.parts * rows.block), x.shape[1] // (cols.parts * cols.block)
-    x = x.reshape(k, *rows.sizes, rows.block, j, *cols.sizes, cols.block)
-    names = ["k", *rows.axes, "row", "j", *cols.axes, "col"]
+    k, j = x.shape[0] // rows.block, x.shape[1] // cols.block
+    x = x.reshape(k, *rows.sizes, rows.strip, j, *cols.sizes, cols.strip)
+    names: list[_Name] = ["k", *rows.digits, "row", "j", *cols.digits, "col"]
     # Along an axis that the user does not divide over, each device has what it needs.
-    for axis in (name for name in tuple(names) if name in size and name not in used):
-        x = lax.dynamic_index_in_dim(x, lax.axis_index(axis), names.index(axis), keepdims=False)
-        names.remove(axis)
-    x = _exchanged(x, names, used, size)
+    for digit in (digit for digit in rows.digits + cols.digits if digit not in used):
+        x = lax.dynamic_index_in_dim(x, digit.me(), names.index(digit), keepdims=False)
+        names.remove(digit)
+    x = _exchanged(x, names, used, share)
     names = [*used, "k", "row", "j", "col"]
-    order = [*share.rows, "k", "row", *share.cols, "j", "col"]
+    order: list[_Name] = [*of_rows, "k", "row", *of_cols, "j", "col"]
     x = jnp.transpose(x, [names.index(name) for name in order])
     return Tile(x.reshape(rows.here, cols.here), rows, cols)
 
 
 def leave(tile: Tile, share: Share) -> Array:
-    """From this device's blocks to its share: one all-to-all, or none, and a gather along those
+    """From this device's strips to its share: one all-to-all, or none, and a gather along those
     axes alone that the user does not divide over."""
     x, rows, cols = tile
-    used = share.rows + share.cols
-    size = dict(zip(rows.axes + cols.axes, rows.sizes + cols.sizes, strict=True))
-    shares = [[size[axis] for axis in axes] for axes in share]
+    of_rows, of_cols = (_digits(axes, rows, cols) for axes in share)
+    used = of_rows + of_cols
+    shares = [[digit.size for digit in digits] for digits in (of_rows, of_cols)]
     k, j = (
-        dim.blocks_here // math.prod(divided)
+        dim.cut.blocks // math.prod(divided)
         for dim, divided in zip((rows, cols), shares, strict=True)
     )
-    x = x.reshape(*shares[0], k, rows.block, *shares[1], j, cols.block)
-    x = _exchanged(x, [*share.rows, "k", "row", *share.cols, "j", "col"], used, size)
+    x = x.reshape(*shares[0], k, rows.strip, *shares[1], j, cols.strip)
+    x = _exchanged(x, [*of_rows, "k", "row", *of_cols, "j", "col"], used, share)
     names = [*used, "k", "row", "j", "col"]
-    for axis in (axis for axis in size if axis not in used):
-        x = lax.all_gather(x, axis)
-        names.insert(0, axis)
-    order = ["k", *rows.axes, "row", "j", *cols.axes, "col"]
+    for digit in (digit for digit in rows.digits + cols.digits if digit not in used):
+        x = Dim(rows.cut, (digit,)).gather(x[None], 0)
+        names.insert(0, digit)
+    order = ["k", *rows.digits, "row", "j", *cols.digits, "col"]
     x = jnp.transpose(x, [names.index(name) for name in order])
-    x = x.reshape(k * rows.parts * rows.block, j * cols.parts * cols.block)
+    x = x.reshape(k * rows.block, j * cols.block)
     return _cropped(_cropped(x, rows.cut, 0), cols.cut, 1)
 
 
-def _exchanged(x: Array, names: list[str], used: tuple[str, ...], size: dict[str, int]) -> Array:
+_Name = Digit | str
+
+
+def _digits(axes: tuple[str, ...], rows: Dim, cols: Dim) -> list[Digit]:
+    """What a user's axes consist of."""
+    every = sorted(rows.digits + cols.digits, key=lambda digit: -digit.stride)
+    return [digit for axis in axes for digit in every if digit.axis == axis]
+
+
+def _exchanged(x: Array, names: list[_Name], used: list[Digit], share: Share) -> Array:
     """Brings the dimensions named by `used` to the front and exchanges them: the chunk for device d
     goes there, and chunk s is from device s."""
     rest = [name for name in names if name not in used]
     x = jnp.transpose(x, [names.index(name) for name in [*used, *rest]])
-    if math.prod(size[axis] for axis in used) == 1:
+    if math.prod(digit.size for digit in used) == 1:
         return x
     shape = x.shape
     x = x.reshape(-1, *shape[len(used) :])
-    x = lax.all_to_all(x, used, 0, 0, tiled=True)
+    x = lax.all_to_all(x, share.rows + share.cols, 0, 0, tiled=True)
     return x.reshape(shape)
 
 

@@ -1,10 +1,10 @@
-"""P A = L U on tiles with partial pivoting, rows staying where they are.
+"""P A = L U on tiles with row pivoting, rows staying where they are.
 
 A row that became the pivot of step j is marked j and no longer changes; it holds row j of L and U.
 Swapping rows instead would send 2n² / columns of the grid words more from each device, and solving,
 inverses and determinants need no row moved. What it costs is that the window shrinks in columns
-alone: 1.25 n³ of the 0.67 n³ that are needed. The panel is in all columns of the grid, so that the
-search for a pivot is one message along a column of it (Golub and Van Loan, 3.4; pxgetrf's is two).
+alone: 1.25 n³ of the 0.67 n³ that are needed. The panel is in all columns of the grid, so that
+pivots are sought along a column of it alone (Golub and Van Loan, 3.4).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
+from lapax.mesh import _partial, _tournament
 from lapax.mesh._cholesky import with_identity
 from lapax.mesh._layout import Array, Dim, Tile
 from lapax.mesh._panels import (
     column_panel,
-    common,
     loop,
     moved_rows,
     own_row_block,
@@ -31,120 +31,82 @@ from lapax.mesh._panels import (
 )
 from lapax.mesh._triangular import transposed
 
+PIVOTING = ("partial", "tournament")
+
 
 class _State(NamedTuple):
     """`order`: of which step each row here is the pivot, the padded size if of none yet;
-    `pivots`: the row of each step; both by position."""
+    `pivots`: the row of each step; both by position. `upper`: U in order, where that is wanted."""
 
     window: Array
     order: Array
     pivots: Array
+    upper: Array | None
 
 
-def lu(a: Tile) -> tuple[Tile, Array]:
+def lu(a: Tile, *, pivoting: str = "partial") -> tuple[Tile, Array]:
     """L below U in the rows as they are, and the position of each step's pivot."""
+    return _eliminated(a, pivoting, None)[:2]
+
+
+def lu_in_order(a: Tile, *, pivoting: str) -> tuple[Array, Tile, Array]:
+    """The rows of A by step, L below U with theirs in that order, A[permutation] = L U, and the
+    position of each step's pivot.
+
+    Of U each step has its rows in all of a column of the grid, so that L's alone are moved.
+    """
+    packed, pivots, upper = _eliminated(a, pivoting, jnp.zeros_like(a.x))
+    assert upper is not None, "as it was given"
+    x, rows, cols = packed
+    parts = []
+    for start, stop in phases(cols.cut):
+        part = x[:, start * cols.strip : stop * cols.strip]
+        parts.append(moved_rows(part, rows, pivots, rows, start))
+    below = rows.positions()[:, None] // rows.block > cols.positions() // cols.block
+    x = jnp.where(below, jnp.concatenate(parts, 1), upper)
+    index = jnp.arange(rows.cut.size, dtype=jnp.int32)
+    permutation = rows.cut.index(pivots[rows.cut.position(index)]).astype(jnp.int32)
+    return permutation, packed._replace(x=x), pivots
+
+
+def _eliminated(a: Tile, pivoting: str, upper: Array | None) -> tuple[Tile, Array, Array | None]:
     a = with_identity(a)
     x, rows, cols = a
     size = rows.cut.padded
     order = jnp.full((rows.here,), size, jnp.int32)
     pivots = jnp.zeros((size,), jnp.int32)
-    for start, stop in phases(cols, common(rows.parts, cols.parts)):
-        left = start // cols.parts
-        window = x[:, left * cols.block :]
-        state = loop(start, stop, _step(a, left), _State(window, order, pivots))
-        order, pivots = state.order, state.pivots
-        x = lax.dynamic_update_slice(x, state.window, (0, left * cols.block))
-    return a._replace(x=x), pivots
+    factored = {"partial": _partial.factored, "tournament": _tournament.factored}[pivoting]
+    for start, stop in phases(cols.cut):
+        at = (0, start * cols.strip)
+        right = None if upper is None else upper[:, at[1] :]
+        state = _State(x[:, at[1] :], order, pivots, right)
+        window, order, pivots, right = loop(start, stop, _step(a, start, factored), state)
+        x = lax.dynamic_update_slice(x, window, at)
+        upper = None if upper is None else lax.dynamic_update_slice(upper, right, at)
+    return a._replace(x=x), pivots, upper
 
 
-def _step(a: Tile, left: int) -> Any:
+def _step(a: Tile, start: int, factored: Any) -> Any:
     _, rows, cols = a
-    block, position = rows.block, cols.positions()[left * cols.block :]
+    block, position = rows.block, cols.positions()[start * cols.strip :]
 
     def step(k: Array, state: _State) -> _State:
-        panel = column_panel(state.window, cols, k, left)
-        panel, order, factors, chosen = _factored(panel, state.order, rows, k * block)
+        panel = column_panel(state.window, cols, k, start)
+        panel, order, factors, chosen = factored(panel, state.order, rows, k * block)
         old = rows_at(state.window, chosen, rows)
         right = position >= (k + 1) * block
         u12 = triangular(factors, jnp.where(right, old, 0), lower=True, unit=True)
         l21 = jnp.where((order == rows.cut.padded)[:, None], panel, 0)
         window = set_rows_at(state.window - l21 @ u12, chosen, jnp.where(right, u12, old), rows)
-        window = set_column_panel(window, panel, cols, k, left)
+        window = set_column_panel(window, panel, cols, k, start)
         pivots = lax.dynamic_update_slice_in_dim(state.pivots, chosen, k * block, 0)
-        return _State(window, order, pivots)
+        upper = state.upper
+        if upper is not None:
+            row = set_column_panel(jnp.where(right, u12, 0), factors, cols, k, start)
+            upper = set_row_block(upper, row, rows, k)
+        return _State(window, order, pivots, upper)
 
     return step
-
-
-def _factored(
-    panel: Array, order: Array, rows: Dim, first: Array
-) -> tuple[Array, Array, Array, Array]:
-    """The panel from column `first` on factorised, the order with its pivots, their rows and where.
-
-    Rows of padding are the pivots of columns of padding alone, also where a column is zero.
-    """
-    position, padded, width = rows.positions(), rows.cut.padded, panel.shape[1]
-    padding = rows.cut.index(position) == rows.cut.size
-    real = panel.real.dtype
-
-    def column(j: Array, carry: tuple[Array, Array, Array, Array]) -> Any:
-        panel, order, factors, chosen = carry
-        x = lax.dynamic_index_in_dim(panel, j, 1, keepdims=False)
-        of_padding = rows.cut.index(first + j) == rows.cut.size
-        fit = (order == padded) & jnp.where(of_padding, position == first + j, ~padding)
-        score = jnp.where(fit, jnp.abs(x.real) + jnp.abs(x.imag), jnp.asarray(-1, real))
-        best = jnp.argmax(score)
-        row, where = _winner(panel[best], score[best], position[best], rows)
-        pivot = row[j]
-        order = jnp.where(position == where, first + j, order)
-        left = (order == padded) & (pivot != 0)
-        multiplier = jnp.where(left, x / jnp.where(pivot == 0, 1, pivot), 0)
-        later = jnp.arange(width) > j
-        panel = panel - multiplier[:, None] * jnp.where(later, row, 0)
-        x = jnp.where(order == padded, multiplier, x)
-        panel = lax.dynamic_update_index_in_dim(panel, x, j, 1)
-        factors = lax.dynamic_update_index_in_dim(factors, row, j, 0)
-        return panel, order, factors, chosen.at[j].set(where)
-
-    factors = jnp.zeros((width, width), panel.dtype)
-    chosen = jnp.zeros((width,), jnp.int32)
-    panel, order, factors, chosen = loop(0, width, column, (panel, order, factors, chosen))
-    return panel, order, factors, chosen
-
-
-def _winner(row: Array, score: Array, position: Array, rows: Dim) -> tuple[Array, Array]:
-    """The row of the largest score in this column of the grid, and its position: one message."""
-    if rows.parts == 1:
-        return row, position
-    message = jnp.concatenate([_bits(score), _bits(position), _bits(row)])
-    all_of_them = lax.all_gather(message, rows.axes)
-    scores = _from_bits(all_of_them[:, : _words(score)], score)
-    best = all_of_them[jnp.argmax(scores[:, 0])]
-    rest = best[_words(score) :]
-    return _from_bits(rest[1:], row), _from_bits(rest[:1], position)[0]
-
-
-def _words(x: Array) -> int:
-    """32-bit words of one element."""
-    return x.dtype.itemsize // 4
-
-
-def _bits(x: Array) -> Array:
-    """As 32-bit words."""
-    if jnp.iscomplexobj(x):
-        x = jnp.stack([x.real, x.imag], -1)
-    return lax.bitcast_convert_type(x, jnp.uint32).reshape(-1)
-
-
-def _from_bits(words: Array, like: Array) -> Array:
-    """Elements of `like`'s dtype, along the last dimension."""
-    real = like.real.dtype
-    split = (-1, 2) if real.itemsize == 8 else (-1,)
-    x = lax.bitcast_convert_type(words.reshape(*words.shape[:-1], *split), real)
-    if jnp.iscomplexobj(like):
-        x = x.reshape(*x.shape[:-1], -1, 2)
-        x = lax.complex(x[..., 0], x[..., 1])
-    return x
 
 
 def solve(a: Tile, pivots: Array, b: Tile, *, trans: str = "N") -> tuple[Tile]:
@@ -260,14 +222,6 @@ def _parity(permutation: Array) -> Array:
     least, _ = loop(0, max(size - 1, 1).bit_length(), double, (identity, permutation))
     cycles = jnp.sum(least == identity)
     return 1 - 2 * ((size - cycles) % 2)
-
-
-def in_order(a: Tile, pivots: Array) -> tuple[Array, Tile]:
-    """The rows of A by step, and L below U with theirs in that order: A[permutation] = L U."""
-    x, rows, _ = a
-    index = jnp.arange(rows.cut.size, dtype=jnp.int32)
-    permutation = rows.cut.index(pivots[rows.cut.position(index)]).astype(jnp.int32)
-    return permutation, a._replace(x=moved_rows(x, rows, pivots, rows))
 
 
 def identity(a: Tile) -> Tile:

@@ -12,9 +12,9 @@ from jax.sharding import PartitionSpec
 
 from lapax.mesh import _cholesky, _qr, _triangular, _tsqr
 from lapax.mesh._factors import triangular_solve
+from lapax.mesh._grids import Grid
 from lapax.mesh._layout import Array, Cut, Share, Tile, cut_alike
 from lapax.mesh._placing import (
-    Grid,
     Place,
     check_choice,
     check_rows,
@@ -75,8 +75,8 @@ def _shape(function: str, options: tuple[Any, int | None], a: Array) -> _Shape:
     smaller = min(m, n)
     fitting = [axes for axes in share if smaller % grid.parts(axes) == 0]
     k = cut_for(grid, smaller, *fitting, block=block)
-    rows = k if m == smaller else cut_alike(m, grid.parts(share.rows), grid.common, k.block)
-    cols = k if n == smaller else cut_alike(n, grid.parts(share.cols), grid.common, k.block)
+    rows = k if m == smaller else cut_alike(m, grid.parts(share.rows), k.block)
+    cols = k if n == smaller else cut_alike(n, grid.parts(share.cols), k.block)
     return _Shape(grid, share, rows, cols, k)
 
 

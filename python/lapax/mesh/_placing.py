@@ -1,4 +1,4 @@
-"""Whose sharding, which grid, one program: what every function of `lapax.mesh` does first."""
+"""Whose sharding, which tiles, one program: what every function of `lapax.mesh` does first."""
 
 from __future__ import annotations
 
@@ -12,46 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 
 from lapax.mesh import _layout
+from lapax.mesh._grids import AnyMesh, Grid, default_spec, grid_of
 from lapax.mesh._layout import Array, Cut, Dim, Share, Tile
-
-AnyMesh = Mesh | AbstractMesh
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A mesh with the axes that divide rows and those that divide columns; every axis is one."""
-
-    mesh: AnyMesh
-    row_axes: tuple[str, ...]
-    col_axes: tuple[str, ...]
-
-    def sizes(self, axes: tuple[str, ...]) -> tuple[int, ...]:
-        return tuple(self.mesh.shape[axis] for axis in axes)
-
-    def parts(self, axes: tuple[str, ...]) -> int:
-        return math.prod(self.sizes(axes))
-
-    @property
-    def common(self) -> int:
-        """A number of blocks that divides over rows and over columns alike."""
-        return math.lcm(self.parts(self.row_axes), self.parts(self.col_axes))
-
-    def rows(self, cut: Cut) -> Dim:
-        return Dim(cut, self.row_axes, self.sizes(self.row_axes))
-
-    def cols(self, cut: Cut) -> Dim:
-        return Dim(cut, self.col_axes, self.sizes(self.col_axes))
-
-    def of_rows(self) -> Grid:
-        """The same mesh, all of it dividing rows."""
-        return Grid(self.mesh, tuple(self.mesh.axis_names), ())
-
-    def of_columns(self) -> Grid:
-        """The same mesh, all of it dividing columns."""
-        return Grid(self.mesh, (), tuple(self.mesh.axis_names))
 
 
 def inexact(function: str, **arrays: Any) -> list[Array]:
@@ -98,7 +63,7 @@ def operands(function: str, sharding: Any, **arrays: Array) -> tuple[Grid, list[
         _share(function, name, a, mesh, sharding if name == first else None)
         for name, a in arrays.items()
     ]
-    return _grid(mesh, shares[0]), shares
+    return grid_of(mesh, shares[0]), shares
 
 
 def _mesh(a: Array, sharding: Any) -> AnyMesh | None:
@@ -138,20 +103,7 @@ def _spec(a: Array, mesh: AnyMesh, sharding: Any) -> PartitionSpec:
     explicit = jax.sharding.AxisType.Explicit
     if not mesh.empty and all(kind == explicit for kind in mesh.axis_types):
         return PartitionSpec()
-    return default_spec(a.shape, _grid(mesh, Share((), ())))
-
-
-def default_spec(shape: tuple[int, ...], grid: Grid) -> PartitionSpec:
-    """Rows over the rows of the grid and columns over its columns, where they divide.
-
-    Under jit with automatic sharding nobody can say while tracing how an array is sharded.
-    """
-    both = (grid.row_axes, grid.col_axes)
-    entries = [
-        axes if axes and size % grid.parts(axes) == 0 else None
-        for size, axes in zip(shape, both, strict=False)
-    ]
-    return PartitionSpec(*entries)
+    return default_spec(a.shape, mesh)
 
 
 def _axes(entry: Any) -> tuple[str, ...]:
@@ -160,22 +112,10 @@ def _axes(entry: Any) -> tuple[str, ...]:
     return entry if isinstance(entry, tuple) else (entry,)
 
 
-def _grid(mesh: AnyMesh, share: Share) -> Grid:
-    """One axis for columns and the others for rows, so that a sharding of the usual kind changes
-    owners within rows or columns alone."""
-    names = tuple(mesh.axis_names)
-    if len(names) == 1:
-        return Grid(mesh, () if share.cols else names, share.cols)
-    used = [axis for axis in names if axis in share.cols and axis not in share.rows]
-    free = [axis for axis in names if axis not in share.rows]
-    col = (used or free or list(names))[-1]
-    return Grid(mesh, tuple(axis for axis in names if axis != col), (col,))
-
-
 @dataclass(frozen=True)
 class Place:
     """An array of a program: tiles of `rows` by `cols`, outside in the user's sharding, or, without
-    a `share`, one array [rows.cut.padded, cols.cut.padded] of the tiles themselves.
+    a `share`, one array of all devices' tiles, [devices · rows.here, cols.here].
 
     With `trans` "T" or "C" the tiles and the share are those of the array's transpose or adjoint,
     which no device needs another one for.
@@ -188,7 +128,9 @@ class Place:
 
     @property
     def spec(self) -> PartitionSpec:
-        rows, cols = self.share or Share(self.rows.axes, self.cols.axes)
+        if self.share is None:
+            return PartitionSpec(tuple(dict.fromkeys(self.rows.axes + self.cols.axes)))
+        rows, cols = self.share
         if self.trans != "N":
             rows, cols = cols, rows
         return PartitionSpec(rows or None, cols or None)
@@ -275,11 +217,12 @@ def cut_for(grid: Grid, size: int, *divided: tuple[str, ...], block: int | None 
     return _layout.cut(size, pieces, grid.common, block)
 
 
-def whole_cut(grid: Grid, axes: tuple[str, ...], size: int, *divided: tuple[str, ...]) -> Cut:
+def whole_cut(grid: Grid, parts: int, size: int, *divided: tuple[str, ...]) -> Cut:
     """A dimension that no algorithm steps through, such as right-hand sides, in as few blocks as
-    these axes of the grid allow."""
+    so many parts allow."""
     pieces = math.lcm(*(grid.parts(given) for given in divided))
-    return _layout.cut(size, pieces, grid.parts(axes), size)
+    piece = -(-size // (pieces * parts)) * parts
+    return _layout.cut_alike(size, pieces, piece)
 
 
 def swapped(share: Share) -> Share:
@@ -344,7 +287,7 @@ def system(function: str, options: tuple[Any, int | None], a: Array, b: Array) -
     grid, (of_a, of_b) = operands(function, sharding, a=a, b=b)
     cut = cut_for(grid, a.shape[0], of_a.rows, of_a.cols, of_b.rows, block=block)
     width = b.shape[1] if b.ndim == 2 else 1
-    return System(grid, of_a, of_b, cut, whole_cut(grid, grid.col_axes, width, of_b.cols))
+    return System(grid, of_a, of_b, cut, whole_cut(grid, grid.col_parts, width, of_b.cols))
 
 
 def on_shares(

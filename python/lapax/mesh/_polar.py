@@ -12,7 +12,6 @@ import math
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from lapax.mesh import _cholesky, _qr, _triangular
 from lapax.mesh._layout import Array, Cut, Dim, Tile
@@ -55,9 +54,7 @@ def unitary(a: Tile, *, turned: Dim) -> tuple[Tile]:
 
 
 def _largest(a: Tile) -> Array:
-    largest = jnp.max(jnp.abs(a.x))
-    for dim in (a.rows, a.cols):
-        largest = lax.pmax(largest, dim.axes) if dim.parts > 1 else largest
+    largest = a.cols.max(a.rows.max(jnp.max(jnp.abs(a.x))))
     return jnp.where(largest == 0, 1, largest)
 
 
@@ -67,8 +64,8 @@ def _by_qr(a: Tile, x: Array, turned: Dim, weight: Array) -> Array:
     _, rows, cols = a
     identity = (turned.positions()[:, None] == cols.positions()).astype(x.dtype)
     blocks, block = rows.cut.blocks + turned.cut.blocks, rows.block
-    tall = Dim(Cut(blocks * block, 1, block, blocks), rows.axes, rows.sizes)
-    whole = Dim(Cut(cols.cut.padded, 1, block, cols.cut.blocks), cols.axes, cols.sizes)
+    tall = Dim(Cut(blocks * block, 1, block, blocks), rows.digits)
+    whole = Dim(Cut(cols.cut.padded, 1, block, cols.cut.blocks), cols.digits)
     stack = jnp.concatenate([jnp.sqrt(c).astype(x.dtype) * x, identity])
     factored = _qr.factor(Tile(stack, tall, whole))
     q = _qr.q_of(factored, jnp.ones((cols.cut.padded,), x.dtype), whole).x

@@ -11,17 +11,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from lapax.mesh._grids import Grid
 from lapax.mesh._layout import Array, Dim, Share, Tile
 from lapax.mesh._panels import (
     adjoint,
     column_panel,
     loop,
     row_block,
-    set_column_panel,
-    set_row_block,
+    set_strip,
 )
 from lapax.mesh._placing import (
-    Grid,
     Place,
     check_rows,
     cut_for,
@@ -47,8 +46,8 @@ def multiply_by_adjoint(a: Tile, b: Tile, cols: Dim) -> Tile:
     """A Bᴴ, where both have the same columns; `cols` is cut as B's rows."""
 
     def step(k: Array, c: Array) -> Array:
-        part = a.cols.sum(a.x @ adjoint(row_block(b.x, b.rows, k)))
-        return set_column_panel(c, part, cols, k)
+        part = a.x @ adjoint(row_block(b.x, b.rows, k))
+        return set_strip(c, a.cols.scatter(part, 1), cols, k, 1)
 
     zero = jnp.zeros((a.rows.here, cols.here), a.x.dtype)
     return Tile(loop(0, b.rows.cut.blocks, step, zero), a.rows, cols)
@@ -58,8 +57,8 @@ def multiply_adjoint(a: Tile, b: Tile, rows: Dim) -> Tile:
     """Aᴴ B, where both have the same rows; `rows` is cut as A's columns."""
 
     def step(k: Array, c: Array) -> Array:
-        part = a.rows.sum(adjoint(column_panel(a.x, a.cols, k)) @ b.x)
-        return set_row_block(c, part, rows, k)
+        part = adjoint(column_panel(a.x, a.cols, k)) @ b.x
+        return set_strip(c, a.rows.scatter(part, 0), rows, k, 0)
 
     zero = jnp.zeros((rows.here, b.cols.here), a.x.dtype)
     return Tile(loop(0, a.cols.cut.blocks, step, zero), rows, b.cols)
@@ -99,9 +98,9 @@ def product(
         of_a, (m, k) = swapped(of_a), (k, m)
     if trans_y != "N":
         of_b, n = swapped(of_b), b.shape[0]
-    rows = whole_cut(grid, grid.row_axes, m, of_a.rows, to.rows)
+    rows = whole_cut(grid, grid.row_parts, m, of_a.rows, to.rows)
     inner = cut_for(grid, k, of_a.cols, of_b.rows)
-    cols = whole_cut(grid, grid.col_axes, n, of_b.cols, to.cols)
+    cols = whole_cut(grid, grid.col_parts, n, of_b.cols, to.cols)
     ins = (
         Place(grid.rows(rows), grid.cols(inner), of_a, trans_x),
         Place(grid.rows(inner), grid.cols(cols), of_b, trans_y),

@@ -22,24 +22,26 @@ def solve(
     b: Any,
     *,
     assume_a: str = "gen",
+    pivoting: str = "partial",
     sharding: Any = None,
     block: int | None = None,
 ) -> Array:
-    """X of A X = B: by LU with partial pivoting, or as `assume_a` says.
+    """X of A X = B: by LU with row pivoting, or as `assume_a` says.
 
     `assume_a` is "gen", "pos" (Hermitian positive definite, of which the lower triangle is read, by
     Cholesky; NaN if it is not), "lower triangular" or "upper triangular". `a` is [n, n] and `b`
-    [n, k] or [n], in f32, f64, c64 or c128; X is divided as B is. `sharding` is A's, where it is
-    not known, `block` the largest block. Raises ValueError for other shapes, dtypes and `assume_a`,
-    and where no mesh is known. Derivative: B̄ = A⁻ᵀ X̄ and Ā = -B̄ Xᵀ, for "pos" its Hermitian
-    part, with the factors of the first solve.
+    [n, k] or [n], in f32, f64, c64 or c128; X is divided as B is. `pivoting` is `lu`'s, "partial"
+    or "tournament". `sharding` is A's, where it is not known, `block` the largest block. Raises
+    ValueError for other shapes, dtypes and choices, and where no mesh is known. Derivative:
+    B̄ = A⁻ᵀ X̄ and Ā = -B̄ Xᵀ, for "pos" its Hermitian part, with the factors of the first solve.
     """
     check_choice("solve", "assume_a", assume_a, ASSUMED)
+    check_choice("solve", "pivoting", pivoting, _lu.PIVOTING)
     if assume_a.endswith("triangular"):
         lower = assume_a == "lower triangular"
         return triangular_solve(a, b, lower=lower, sharding=sharding, block=block)
     a, b = inexact("solve", a=a, b=b)
-    return _solve((assume_a, sharding, block), a, b)
+    return _solve((assume_a, pivoting, sharding, block), a, b)
 
 
 class _Factors(NamedTuple):
@@ -49,10 +51,12 @@ class _Factors(NamedTuple):
     pivots: Array
 
 
-def _factored(it: System, a: Array, assume_a: str) -> _Factors:
+def _factored(it: System, a: Array, assume_a: str, pivoting: str) -> _Factors:
     place = it.place_a
-    function = _cholesky_and_pivots if assume_a == "pos" else _lu.lu
-    return _Factors(*run(function, it.grid.mesh, (place,), (place.tiles(), None), a))
+    function, options = _cholesky_and_pivots, {}
+    if assume_a != "pos":
+        function, options = _lu.lu, {"pivoting": pivoting}
+    return _Factors(*run(function, it.grid.mesh, (place,), (place.tiles(), None), a, **options))
 
 
 def _cholesky_and_pivots(a: Tile) -> tuple[Tile, Array]:
@@ -80,9 +84,9 @@ def _solve(options: tuple[Any, ...], a: Array, b: Array) -> Array:
 
 
 def _solve_forward(options: tuple[Any, ...], a: Array, b: Array) -> tuple[Array, Any]:
-    assume_a, sharding, block = options
+    assume_a, pivoting, sharding, block = options
     it = system("solve", (sharding, block), a, b)
-    factors = _factored(it, a, assume_a)
+    factors = _factored(it, a, assume_a, pivoting)
     x = _by_factors(it, factors, b, assume_a)
     return x, (factors, x, it)
 
@@ -100,15 +104,19 @@ def _solve_backward(options: tuple[Any, ...], residual: Any, ct: Array) -> tuple
 _solve.defvjp(_solve_forward, _solve_backward)
 
 
-def inv(a: Any, *, sharding: Any = None, block: int | None = None) -> Array:
-    """A⁻¹, by LU with partial pivoting.
+def inv(
+    a: Any, *, pivoting: str = "partial", sharding: Any = None, block: int | None = None
+) -> Array:
+    """A⁻¹, by LU with row pivoting.
 
     `a` is [n, n] in f32, f64, c64 or c128; the inverse is divided as A is. Not finite where A is
-    singular. `sharding` is A's, where it is not known, `block` the largest block. Raises ValueError
-    for other shapes and dtypes and where no mesh is known. Derivative: Ā = -X^T X̄ X^T.
+    singular. `pivoting` is `lu`'s, "partial" or "tournament". `sharding` is A's, where it is not
+    known, `block` the largest block. Raises ValueError for other shapes, dtypes and `pivoting` and
+    where no mesh is known. Derivative: Ā = -X^T X̄ X^T.
     """
+    check_choice("inv", "pivoting", pivoting, _lu.PIVOTING)
     (a,) = inexact("inv", a=a)
-    return _inv((sharding, block), a)
+    return _inv((pivoting, sharding, block), a)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -117,13 +125,14 @@ def _inv(options: tuple[Any, ...], a: Array) -> Array:
 
 
 def _inv_forward(options: tuple[Any, ...], a: Array) -> tuple[Array, Any]:
-    it = system("inv", options, a, a)
-    (x,) = run(_inverse, it.grid.mesh, (it.place_a,), (it.place_a,), a)
+    pivoting, sharding, block = options
+    it = system("inv", (sharding, block), a, a)
+    (x,) = run(_inverse, it.grid.mesh, (it.place_a,), (it.place_a,), a, pivoting=pivoting)
     return x, (x, it)
 
 
-def _inverse(a: Tile) -> tuple[Tile]:
-    return _lu.inverse(*_lu.lu(a))
+def _inverse(a: Tile, *, pivoting: str) -> tuple[Tile]:
+    return _lu.inverse(*_lu.lu(a, pivoting=pivoting))
 
 
 def _inv_backward(options: tuple[Any, ...], residual: Any, ct: Array) -> tuple[Array]:
@@ -142,16 +151,19 @@ class Slogdet(NamedTuple):
     logabsdet: Array
 
 
-def slogdet(a: Any, *, sharding: Any = None, block: int | None = None) -> Slogdet:
+def slogdet(
+    a: Any, *, pivoting: str = "partial", sharding: Any = None, block: int | None = None
+) -> Slogdet:
     """The sign of det A and the logarithm of its absolute value, from LU.
 
     `a` is [n, n] in f32, f64, c64 or c128; both are on each device. 0 and -inf for a singular A.
-    `sharding` is A's, where it is not known, `block` the largest block. Raises ValueError for other
-    shapes and dtypes and where no mesh is known. Derivative of log |det A|: A⁻ᵀ; of a complex sign,
-    i · sign · Im tr(A⁻¹ dA).
+    `pivoting` is `lu`'s, "partial" or "tournament". `sharding` is A's, where it is not known,
+    `block` the largest block. Raises ValueError for other shapes, dtypes and `pivoting` and where
+    no mesh is known. Derivative of log |det A|: A⁻ᵀ; of a complex sign, i · sign · Im tr(A⁻¹ dA).
     """
+    check_choice("slogdet", "pivoting", pivoting, _lu.PIVOTING)
     (a,) = inexact("slogdet", a=a)
-    return Slogdet(*_slogdet((sharding, block), a))
+    return Slogdet(*_slogdet((pivoting, sharding, block), a))
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -160,8 +172,9 @@ def _slogdet(options: tuple[Any, ...], a: Array) -> tuple[Array, Array]:
 
 
 def _slogdet_forward(options: tuple[Any, ...], a: Array) -> tuple[tuple[Array, Array], Any]:
-    it = system("slogdet", options, a, a)
-    factors = _factored(it, a, "gen")
+    pivoting, sharding, block = options
+    it = system("slogdet", (sharding, block), a, a)
+    factors = _factored(it, a, "gen", pivoting)
     place = it.place_a.tiles()
     ins = (place, None)
     sign, logarithm = run(_lu.log_determinant, it.grid.mesh, ins, (None, None), *factors)
@@ -185,7 +198,9 @@ def _slogdet_backward(options: tuple[Any, ...], residual: Any, cts: Any) -> tupl
 _slogdet.defvjp(_slogdet_forward, _slogdet_backward)
 
 
-def det(a: Any, *, sharding: Any = None, block: int | None = None) -> Array:
+def det(
+    a: Any, *, pivoting: str = "partial", sharding: Any = None, block: int | None = None
+) -> Array:
     """det A; see `slogdet`, which does not overflow."""
-    sign, logarithm = slogdet(a, sharding=sharding, block=block)
+    sign, logarithm = slogdet(a, pivoting=pivoting, sharding=sharding, block=block)
     return sign * jnp.exp(logarithm).astype(sign.dtype)

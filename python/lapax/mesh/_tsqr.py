@@ -8,22 +8,23 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import lax
 
+from lapax.mesh._grids import Grid
 from lapax.mesh._layout import Array, Cut, Dim, Share, Tile
-from lapax.mesh._placing import Grid, Place, run, whole_cut
+from lapax.mesh._placing import Place, run, whole_cut
 
 
 def _rows(grid: Grid, share: Share, m: int) -> Dim:
     """All devices divide the rows."""
     every = grid.of_rows()
-    return every.rows(whole_cut(every, every.row_axes, m, share.rows))
+    return every.rows(whole_cut(every, every.row_parts, m, share.rows))
 
 
 def fits(grid: Grid, share: Share, m: Cut, n: int) -> bool:
     """Whether there are several devices and each has n rows or more."""
     rows = _rows(grid, share, m.size)
     cut = rows.cut
-    # In each piece the last block alone is short.
-    last = cut.piece - cut.block * (cut.piece_blocks - 1)
+    # Each piece is one block, of which the last strip alone is short.
+    last = cut.piece - rows.strip * (rows.parts - 1)
     return rows.parts > 1 and cut.pieces * max(last, 0) >= n
 
 
@@ -31,9 +32,9 @@ def qr(grid: Grid, share: Share, to_q: Share, to_r: Share, a: Array) -> tuple[Ar
     """Q and R, divided so."""
     every, (m, n) = grid.of_rows(), a.shape
     rows = _rows(grid, share, m)
-    here = whole_cut(every, (), n, share.cols, to_q.cols)
-    small = whole_cut(every, every.row_axes, n, to_r.rows)
-    cols_of_r = whole_cut(every, (), n, to_r.cols)
+    here = whole_cut(every, 1, n, share.cols, to_q.cols)
+    small = whole_cut(every, every.row_parts, n, to_r.rows)
+    cols_of_r = whole_cut(every, 1, n, to_r.cols)
     ins = (Place(rows, every.cols(here), share),)
     outs = (
         Place(rows, every.cols(here), to_q),
@@ -60,7 +61,7 @@ def _local(a: Tile, *, places: tuple[Place, Place]) -> tuple[Tile, Tile]:
 
 
 def _tile_of(r: Array, place: Place) -> Tile:
-    """This device's blocks of a matrix that each device has."""
+    """This device's strips of a matrix that each device has."""
     rows, cols = place.rows, place.cols
     r = jnp.pad(r, ((0, 1), (0, 1)))
     return Tile(r[rows.indices()[:, None], cols.indices()], rows, cols)

@@ -54,6 +54,13 @@ def test_hermitian_functions_and_roots() -> None:
         assert np.isnan(linalg.inverse_pth_root(-a, 2)).all()
 
 
+def test_precision_is_that_of_the_matrix() -> None:
+    with jax.enable_x64():
+        a = entries(3, 3, 3).astype(np.float32)
+        for func in (jnp.sin, lambda x: x * np.float64(2)):
+            assert linalg.funm(a, func).dtype == np.complex64
+
+
 def test_derivative_of_a_general_function() -> None:
     with jax.enable_x64():
         a = entries(4, 3, 3) + 4 * np.eye(3) + 1j * entries(5, 3, 3)

@@ -180,6 +180,20 @@ def test_what_is_degenerate_stays_orthogonal(scale: float) -> None:
             check(found, np.insert(a, [1], u, axis=1), economic)
 
 
+def test_places_are_those_of_each_matrix() -> None:
+    a = np.random.default_rng(3).standard_normal((3, 5, 4)).astype(np.float32)
+    (q, r), places = np.linalg.qr(a, "complete"), np.array([0, 3, -2])
+    row = np.ones(4, np.float32)
+    inserted, deleted = linalg.qr_insert(q, r, row, places), linalg.qr_delete(q, r, places)
+    for i, k in enumerate(places.tolist()):
+        for got, expected in (
+            (inserted, linalg.qr_insert(q[i], r[i], row, k)),
+            (deleted, linalg.qr_delete(q[i], r[i], k)),
+        ):
+            for x, y in zip(got, expected, strict=True):
+                np.testing.assert_allclose(x[i], y, atol=1e-5)
+
+
 def test_nothing_is_decomposed_anew() -> None:
     """There are no products of two matrices, and no decomposition."""
     q, r = jnp.eye(40, 20), jnp.eye(20)

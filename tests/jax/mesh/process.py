@@ -1,16 +1,20 @@
-"""One of several processes over loopback: `process.py NUMBER PROCESSES PORT [leave]`.
+"""One of several processes over loopback: `process.py NUMBER PROCESSES PORT [leave|stop]`.
 
-Solves on two devices of its own and those of the others, and prints how far its own shards are off.
-With `leave` the last process ends without a word between two calls.
+Solves on a mesh of four devices, as many of which are its own as others leave, and prints how far
+its own shards are off. With `leave` the last process ends without a word between two calls; with
+`stop` it lives, but does nothing any more.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import time
 
 NUMBER, PROCESSES, PORT = map(int, sys.argv[1:4])
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+FAULT = "".join(sys.argv[4:])
+os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={4 // PROCESSES}"
 
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
@@ -18,7 +22,7 @@ from jax.sharding import NamedSharding, PartitionSpec  # noqa: E402
 
 from lapax import mesh  # noqa: E402
 
-LOST_AFTER = 10 if "leave" in sys.argv[4:] else 100
+LOST_AFTER = int(os.environ["LOST_AFTER"]) if FAULT else 100
 """Seconds without a sign of life; 100 is the default."""
 
 jax.config.update("jax_cpu_collectives_implementation", "gloo")
@@ -35,7 +39,7 @@ rng = np.random.default_rng(0)
 A = rng.standard_normal((N, N)).astype(np.float32)
 S = A @ A.T + N * np.eye(N, dtype=np.float32)
 B = rng.standard_normal(N).astype(np.float32)
-GRID = jax.make_mesh((PROCESSES, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+GRID = jax.make_mesh((2, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
 
 
 def put(x, *spec):
@@ -53,11 +57,14 @@ def check(name, got, expected):
 
 
 s, b = put(S, "x", "y"), put(B, "x")
-check("solve", mesh.solve(s, b, assume_a="pos", block=5), np.linalg.solve(S, B))
-if "leave" in sys.argv[4:]:
+check("solve", mesh.solve(s, b, assume_a="pos", block=6), np.linalg.solve(S, B))
+if FAULT:
     if NUMBER == PROCESSES - 1:
-        os._exit(1)
-    check("after", mesh.solve(s, b, assume_a="pos", block=5), np.linalg.solve(S, B))
-gradient = jax.grad(lambda a: mesh.solve(a, b, block=5).sum())(put(A, "x", "y"))
+        if FAULT == "leave":
+            os._exit(1)
+        os.kill(os.getpid(), signal.SIGSTOP)
+    print("lost", time.time(), flush=True)
+    check("after", mesh.solve(s, b, assume_a="pos", block=6), np.linalg.solve(S, B))
+gradient = jax.grad(lambda a: mesh.solve(a, b, block=6).sum())(put(A, "x", "y"))
 y = np.linalg.solve(A.T, np.ones(N))
 check("gradient", gradient, -np.outer(y, np.linalg.solve(A, B)))

@@ -1,4 +1,4 @@
-"""Polar decomposition, eigenvalues and singular values of one matrix over many devices."""
+"""Eigenvalues of one matrix over many devices."""
 
 from __future__ import annotations
 
@@ -73,28 +73,7 @@ def test_gradient_is_that_of_one_device():
         assert np.abs(got - right).max() < 1e-10 * np.abs(right).max()
 
 
-@pytest.mark.parametrize(("m", "n", "rank"), [(31, 31, 31), (40, 24, 24), (24, 40, 10)])
-def test_polar_and_svd(m, n, rank):
-    case = Case((2, 2), 24, DTYPES[2], P("x", "y"), 6)
-    a = case.random(m, rank) @ case.random(rank, n, seed=1)
-    size = max(m, n)
-    u, h = map(wide, mesh.polar(case.put(a), block=6))
-    assert ratio(u @ h - wide(a), norm1(a), case, size) < LIMIT
-    assert ratio(h - h.conj().T, norm1(a), case, size) < LIMIT
-    assert np.linalg.eigvalsh(h).min() > -LIMIT * size * np.finfo(case.dtype).eps * norm1(a)
-    if rank == min(m, n):
-        inner = u.conj().T @ u if m >= n else u @ u.conj().T
-        assert ratio(inner - np.eye(rank), 1, case, size) < LIMIT
-    u, s, vh = map(wide, mesh.svd(case.put(a), block=6))
-    assert (np.diff(s.real) <= 0).all()
-    assert ratio((u * s) @ vh - wide(a), norm1(a), case, size) < LIMIT
-    for q in (u, vh.conj().T):
-        assert ratio(q.conj().T @ q - np.eye(q.shape[1]), 1, case, size) < LIMIT
-
-
-def test_what_has_no_derivative_says_so():
+def test_misuse():
     case = Case((2, 2), 12, DTYPES[0], P("x", "y"), None)
-    with pytest.raises(NotImplementedError, match="polar has no derivative"):
-        jax.grad(lambda a: mesh.polar(a).u.sum())(case.put(case.random(12, 12)))
     with pytest.raises(ValueError, match=r"eigh: a: expected shape \[n, n\], got \[12, 6\]"):
         mesh.eigh(case.put(case.random(12, 6)))

@@ -1,4 +1,4 @@
-"""examples/sharded_gaussian_process.py finds what one device does."""
+"""examples/sharded_gaussian_process.py finds what one device does, and holds but shares of it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ import pathlib
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding
+from sharded import P
+
+from lapax.mesh import count
 
 PATH = pathlib.Path(__file__).parents[3] / "examples" / "sharded_gaussian_process.py"
 POINTS = 96
@@ -41,3 +45,22 @@ def test_likelihood_and_gradient():
     np.testing.assert_allclose(found.likelihood, likelihood, rtol=1e-3)
     for name, value in gradient.items():
         np.testing.assert_allclose(found.gradient[name], value, rtol=1e-2)
+
+
+def test_memory_of_20_000_points():
+    """Compiled alone: no array above a share and a block of rows, ten shares in all."""
+    example, n = load(), 20_000
+    grid = example.devices_as_grid()
+    sharding, everywhere = NamedSharding(grid, P("x", "y")), NamedSharding(grid, P())
+
+    def operand(*shape):
+        return jax.ShapeDtypeStruct(shape, np.float32, sharding=everywhere)
+
+    function = jax.jit(
+        jax.value_and_grad(lambda *operands: example.log_likelihood(*operands, sharding))
+    )
+    parameters = dict.fromkeys(example.TRUTH, operand())
+    program = function.lower(parameters, operand(n, 2), operand(n)).compile()
+    share = n * n // jax.device_count()
+    assert count(program).largest <= share + 256 * n
+    assert program.memory_analysis().temp_size_in_bytes <= 10 * 4 * share

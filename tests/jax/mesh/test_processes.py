@@ -7,10 +7,25 @@ import pathlib
 import socket
 import subprocess
 import sys
+import time
+from typing import NamedTuple
+
+import pytest
 
 PROCESS = pathlib.Path(__file__).with_name("process.py")
 LIMIT = 300
-"""Seconds after which a test fails; on a free core the processes take 10."""
+"""Seconds after which a test fails; on a free core two processes take 10."""
+LOST_AFTER = 10
+"""The heartbeat_timeout_seconds that processes with a fault are started with."""
+
+
+class Ended(NamedTuple):
+    """What a process printed, its exit code, and when it was found to have ended."""
+
+    out: str
+    error: str
+    code: int
+    at: float
 
 
 def free_port():
@@ -19,14 +34,13 @@ def free_port():
         return listening.getsockname()[1]
 
 
-def run(count, *options):
-    """What each process printed, and its exit code."""
+def run(count, *fault):
+    """All processes; with a fault all but the last."""
     port = free_port()
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
     running = [
         subprocess.Popen(
-            [sys.executable, str(PROCESS), str(i), str(count), str(port), *options],
-            env=environment,
+            [sys.executable, str(PROCESS), str(i), str(count), str(port), *fault],
+            env={**os.environ, "JAX_PLATFORMS": "cpu", "LOST_AFTER": str(LOST_AFTER)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -34,30 +48,37 @@ def run(count, *options):
         for i in range(count)
     ]
     try:
-        results = [process.communicate(timeout=LIMIT) for process in running]
+        return [
+            Ended(*process.communicate(timeout=LIMIT), process.returncode, time.time())
+            for process in (running[:-1] if fault else running)
+        ]
     finally:
         for process in running:
             process.kill()
-    return [
-        (out, error, process.returncode)
-        for (out, error), process in zip(results, running, strict=True)
-    ]
+            process.wait()
 
 
-def test_two_processes_agree_with_one():
-    for out, error, code in run(2):
+def words(out):
+    """Lines in two words; gloo prints, too."""
+    return dict(line.split() for line in out.splitlines() if line.count(" ") == 1)
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_processes_agree_with_one(count):
+    for out, error, code, _ in run(count):
         assert code == 0, error[-2000:]
-        # gloo prints, too.
-        found = (line.split() for line in out.splitlines())
-        errors = [words for words in found if words[0] in ("solve", "gradient")]
-        assert [name for name, _ in errors] == ["solve", "gradient"]
-        assert all(float(value) < 1e-4 for _, value in errors), out
+        found = words(out)
+        assert float(found["solve"]) < 1e-4
+        assert float(found["gradient"]) < 1e-4
 
 
-def test_a_lost_process_is_an_error_on_the_others():
-    """By a closed connection at once, or after heartbeat_timeout_seconds: never a hang."""
-    (out, error, code), (_, _, gone) = run(2, "leave")
-    assert gone == 1
-    assert "after" not in out
-    assert code != 0
-    assert error
+@pytest.mark.parametrize("fault", ["leave", "stop"])
+def test_a_lost_process_is_an_error_on_the_others(fault):
+    """Never a hang: by a closed connection, or because heartbeat_timeout_seconds are over, and at
+    the latest when they are over once more, as the others hear of it from the coordinator."""
+    (ended,) = run(2, fault)
+    found = words(ended.out)
+    assert ended.code != 0
+    assert ended.error
+    assert "after" not in found
+    assert ended.at - float(found["lost"]) < 2 * LOST_AFTER
