@@ -22,6 +22,10 @@ pub(crate) fn answer<'f>(
     let (Some(args), Some(mut rets)) = (args, rets) else {
         return Err(Error::invalid_argument("expected buffers alone"));
     };
+    // Arguments may be large all the same.
+    if rets.iter().all(|ret| ret.shape().byte_size() == Some(0)) {
+        return Ok(());
+    }
     on_host(context, &args, &mut rets, |args, rets| {
         // SAFETY: copies of all operands, which are buffers, in memory of their own.
         unsafe { frame.with_copies(args, rets, run) }

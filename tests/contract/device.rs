@@ -203,7 +203,8 @@ fn a_callback_gets_copies_of_what_is_on_the_device() {
         assert!(seen.iter().all(|(at, _)| *at == seen[0].0), "the memory is kept");
     }
     driver::state().failures.insert("cuMemAllocHost_v2", driver::status::OUT_OF_MEMORY);
-    let (long, mut y) = ([1.0; 5000], [0.0; 5000]);
+    // More than any other call here leaves for later ones.
+    let (long, mut y) = (vec![1.0; 3 << 20], vec![0.0; 3 << 20]);
     let refused = run(&long, &mut y, &mut count).unwrap_err();
     assert_eq!(refused.code, ErrorCode::ResourceExhausted as u32);
     assert!(refused.message.contains("bytes of page-locked memory"), "{}", refused.message);
