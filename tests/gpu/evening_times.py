@@ -178,7 +178,7 @@ def _of_library(library: Library, function: Function, dtype: str, n: int, batch:
 
 def of_heat(options: Any) -> Iterator[Piece]:
     """f32, from small batches on."""
-    orders, batches = ((2, 4), (1, 10)) if options.dry else (ORDERS, BATCHES)
+    orders, batches = ((2, 4), (3,)) if options.dry else (ORDERS, BATCHES)
     table = _choices.table(_choices.gpu())
     chosen = {table[op]["batches"]["f32"] for op in MAPPED if op in table}
     borders = [n for it in (*IN_REGISTERS, *filter(None, chosen)) for n in (it, it + 1)]
