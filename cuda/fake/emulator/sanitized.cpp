@@ -227,12 +227,14 @@ template <class R> void svd(const std::string& type, int parts, int m, int n, un
 
 template <class R> void schur(const std::string& type, int parts, int n, unsigned seed) {
   Operand<R> a(BATCH * n * n * parts), t(BATCH * n * n * parts), z(BATCH * n * n * parts);
-  // A cyclic shift takes exceptional ones, and two small elements in a row begin a sweep late.
+  // A cyclic shift takes exceptional ones, two small elements in a row begin a sweep late,
+  // and vectors of a nilpotent matrix are made smaller on the way.
   const R root = std::sqrt(std::numeric_limits<R>::epsilon()) / 4;
   for (int e = 0; e < n * n && !odd && n > 2; e++) {
     const int i = e / n, j = e % n;
     for (int part = 0; part < parts; part++) {
       a[e * parts + part] = part == 0 && i == (j + 1) % n;
+      if (seed == 0) a[(2 * n * n + e) * parts + part] = part == 0 && j == i + 1;
       if (i > j) a[(n * n + e) * parts + part] = i == j + 1 && part == 0 ? (i + 2 < n ? root : 1) : 0;
     }
   }
