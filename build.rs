@@ -8,6 +8,8 @@ fn main() {
     // What programs that link the library look for it by.
     if std::env::var("CARGO_CFG_TARGET_VENDOR").as_deref() == Ok("apple") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-install_name,@rpath/liblapax.dylib");
+        // libiconv and libcharset, which the crate libc asks for and nothing here uses.
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-dead_strip_dylibs");
     }
     // Where NVIDIA's wheels lie beside the package, for CUDA 13 and for CUDA 12, seen from the library.
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux")

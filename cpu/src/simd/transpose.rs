@@ -6,6 +6,7 @@
 //!
 //! Matrices of a few numbers, of which a register has several, take fewer exchanges than a square does.
 
+#[cfg(target_arch = "x86_64")]
 use std::any::Any;
 
 use bytemuck::Pod;
