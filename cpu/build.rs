@@ -6,8 +6,8 @@
 //! of `-L<folder>`, `-l<name>` and paths of library files, in the order of linking.
 //!
 //! And which kinds of registers the kernels are compiled for: all that processors of the target may
-//! need, or what LAPAX_SIMD says, `native` for the widest of the machine that builds, or the name of one. Each kind
-//! is a third of the time that a build takes.
+//! need, or what LAPAX_SIMD says, `native` for the widest of the machine that builds, or the name of
+//! one. Each kind is a third of the time that a build takes.
 
 use std::env::var;
 use std::path::{Path, PathBuf};
