@@ -168,6 +168,12 @@ fn huge_call(variant: Variant, plain: &Case, leading: &[i64], free: &[i64], inde
     let must_fail = !nothing && case.plan.args.iter().chain(&case.plan.rets).any(memoryless);
     match execute(&mut case) {
         Ok(()) => assert!(!must_fail, "accepted: {at}"),
+        // What the host computes for a device is copied there, if it has so much memory.
+        Err(Failure { code, message })
+            if must_fail && code == 8 && message.contains(" bytes of page-locked memory: ") =>
+        {
+            assert!(message.starts_with(variant.target.name), "{at}: {message}");
+        }
         Err(Failure { code, message }) => {
             let value = free[index].to_string();
             assert!(code == 3 && message.starts_with(variant.target.name), "{at}: {message}");

@@ -328,10 +328,16 @@ unsafe extern "C" fn cuLaunchKernel(
     }
 }
 
+/// The most bytes of page-locked memory that one call gets.
+pub const PAGE_LOCKED: usize = 64 << 20;
+
 /// Never freed.
 unsafe extern "C" fn cuMemAllocHost_v2(memory: *mut *mut c_void, bytes: usize) -> c_uint {
     const PAGE: usize = 4096;
     assert!(DEPTH.get() > 0, "page-locked memory in no context");
+    if bytes > PAGE_LOCKED {
+        return status::OUT_OF_MEMORY;
+    }
     let layout = std::alloc::Layout::from_size_align(bytes.max(1), PAGE).expect("a size");
     // SAFETY: at least a byte is asked for.
     let made = unsafe { std::alloc::alloc_zeroed(layout) };

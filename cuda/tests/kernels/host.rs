@@ -69,3 +69,16 @@ fn failures_of_a_library_say_what_they_mean() {
     succeeds(call());
     assert_eq!(info, [0]);
 }
+
+#[test]
+fn memory_of_the_host_is_kept_for_later_calls() {
+    let Some(_device) = device() else { return };
+    let place = |bytes| gpu().staging(bytes).map(|staging| staging.as_ptr().addr());
+    let first = place(5000).unwrap();
+    assert_eq!(place(8000).unwrap(), first);
+    driver::state().failures.insert("cuMemAllocHost_v2", status::OUT_OF_MEMORY);
+    let error = place(20_000).unwrap_err();
+    assert_eq!(error.kind(), Kind::ResourceExhausted);
+    assert!(error.message().contains("bytes of page-locked memory"), "{error}");
+    assert_ne!(place(20_000).unwrap(), first);
+}

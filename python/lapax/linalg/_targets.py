@@ -33,7 +33,7 @@ def by_target(
     def batched(operands: Any, axes: Any) -> tuple[Any, int]:
         return primitive.bind(*batch_first(operands, axes)), 0
 
-    primitive = Primitive(op)
+    primitive = Primitive(f"lapax_{op}")
     primitive.def_impl(jax.jit(primitive.bind))
     primitive.def_abstract_eval(lambda *operands: operands[like])
     batching.primitive_batchers[primitive] = batched
