@@ -117,8 +117,9 @@ def _same_param(a: Any, b: Any) -> bool:
 def _equal(a: Any, b: Any) -> bool:
     if a is b:
         return True
-    if isinstance(a, np.ndarray | jax.Array | np.generic | float | complex):
-        return type(a) is type(b) and np.array_equal(a, b, equal_nan=True)
+    # JAX's literals are arrays of classes of its own, which differ by version.
+    if hasattr(a, "__array__") or isinstance(a, float | complex):
+        return type(a) is type(b) and np.array_equal(np.asarray(a), np.asarray(b), equal_nan=True)
     try:
         return bool(a == b)
     except ValueError:
