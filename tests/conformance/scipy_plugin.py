@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -56,6 +57,16 @@ OF_PAIRS = {"eig", "eigvals"}
 CHECKING = {"matrix_balance"}
 """Functions that SciPy has refuse what is not finite, whatever they are told."""
 NARROW = {"e": np.float32, "g": np.float64, "G": np.complex128}
+PROGRAMS_KEPT_FOR = 400
+"""Tests; 1,500 of them compile so many programs that a process has no more pieces of memory to map,
+65,530 by Linux's default, and the compiler dies."""
+_ended = itertools.count(1)
+
+
+def pytest_runtest_teardown() -> None:
+    """Drops what was compiled, now and then."""
+    if next(_ended) % PROGRAMS_KEPT_FOR == 0:
+        jax.clear_caches()
 
 
 class NoArrayError(TypeError, ValueError):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from jax.test_util import check_grads
+from scipys import as_followed
 
 from lapax import linalg
 
@@ -49,6 +50,7 @@ def test_least_squares_satisfies_the_normal_equations(dtype: np.dtype, driver: s
         assert ratio(null.conj().T @ x, x) < 30
 
 
+@as_followed
 @pytest.mark.parametrize("driver", [None, "gelsy"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_least_squares_is_scipys(shape: tuple[int, int, int], driver: str | None) -> None:

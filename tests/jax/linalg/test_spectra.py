@@ -11,6 +11,7 @@ import pytest
 import scipy.linalg
 from jax.test_util import check_grads
 from ratios import LIMIT, adjoint, norm, orthogonality, ratio
+from scipys import as_followed
 
 from lapax import linalg
 from programs import operands
@@ -155,6 +156,7 @@ def test_gradient_of_eig_where_eigenvalues_repeat(how):
         np.testing.assert_allclose(np.sum(gradient * direction), expected, rtol=1e-4)
 
 
+@as_followed
 @pytest.mark.parametrize(
     "name",
     ["cho_factor", "cho_solve", "eig", "eigh", "eigvals", "eigvalsh", "hessenberg", "schur", "svd"],
