@@ -11,6 +11,9 @@ import time
 from typing import NamedTuple
 
 import pytest
+from sharded import FULL
+
+from lapax.mesh._scaling import NAMES
 
 PROCESS = pathlib.Path(__file__).with_name("process.py")
 LIMIT = 300
@@ -82,3 +85,24 @@ def test_a_lost_process_is_an_error_on_the_others(fault):
     assert ended.error
     assert "after" not in found
     assert ended.at - float(found["lost"]) < 2 * LOST_AFTER
+
+
+@pytest.mark.skipif(not FULL, reason="LAPAX_MESH is not full")
+def test_weak_scaling_is_measured():
+    found = scaling("64", "2")
+    assert found.returncode == 0, found.stderr[-2000:]
+    _, _, *rows = found.stdout.splitlines()
+    assert [row.split("|")[1].strip() for row in rows] == list(NAMES)
+    for row in rows:
+        assert all(float(cell) >= 0 for cell in row.split("|")[2:-1] if cell.strip())
+
+
+def test_misuse_of_the_command():
+    found = scaling("two")
+    assert found.returncode == 1
+    assert "expected nothing or scaling [N] [PROCESSES], got ['scaling', 'two']" in found.stderr
+
+
+def scaling(*arguments):
+    command = [sys.executable, "-m", "lapax.mesh", "scaling", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
