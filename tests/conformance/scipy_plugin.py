@@ -48,8 +48,9 @@ KEPT = {
 WITH_INTEGERS = {
     *("bandwidth", "issymmetric", "ishermitian", "block_diag", "khatri_rao", "diagsvd"),
     *("toeplitz", "circulant", "hankel", "convolution_matrix", "leslie", "fiedler"),
+    *("qr_insert", "qr_delete"),
 }
-"""Functions whose results SciPy keeps integer, or whose checks of integers are exact."""
+"""Functions whose results SciPy keeps integer, whose checks of integers are exact, or of places."""
 NEVER_RAISING = {"cho_solve", "cho_solve_banded", "lstsq", "sqrtm"}
 """Functions that SciPy has return what is not finite."""
 OF_PAIRS = {"eig", "eigvals"}
