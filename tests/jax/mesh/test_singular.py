@@ -66,10 +66,10 @@ RULES = {
 
 
 SOME = [("polar", 8, 12, DTYPES[3]), ("polar", 9, 9, DTYPES[1]), ("svd", 12, 8, DTYPES[3])]
-ALL = itertools.starmap(
-    lambda name, shape, dtype: (name, *shape, dtype),
-    itertools.product(RULES, [(9, 9), (12, 8), (8, 12)], DTYPES[1::2]),
-)
+ALL = [
+    (name, *shape, dtype)
+    for name, shape, dtype in itertools.product(RULES, [(9, 9), (12, 8), (8, 12)], DTYPES[1::2])
+]
 
 
 @pytest.mark.parametrize(("name", "m", "n", "dtype"), ALL if FULL else SOME)
