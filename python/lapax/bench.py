@@ -46,12 +46,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Prints the table; returns 1 where an answer of lapax was wrong, else 0."""
     parser = _parser()
     options = parser.parse_args(argv)
-    if source := options.markdown or options.notes:
+    if source := options.markdown or options.linalg or options.notes:
         # The page names no folder of one machine.
         name = source.name if source.is_absolute() else source.as_posix()
         with source.open(newline="", encoding="utf-8") as file:
             rows, about = read_csv(file)
-        wanted = page.markdown(rows, about, name) if options.markdown else report.notes(rows)
+        if options.notes:
+            wanted = report.notes(rows)
+        else:
+            wanted = (page.markdown if options.markdown else page.linalg)(rows, about, name)
         print(wanted, end="")
         return 0
     try:
@@ -126,6 +129,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--markdown", type=Path, metavar="CSV", help="only print docs/performance.md from such rows"
+    )
+    parser.add_argument(
+        "--linalg",
+        type=Path,
+        metavar="CSV",
+        help="only print docs/performance-linalg.md from such rows",
     )
     parser.add_argument(
         "--notes",

@@ -274,6 +274,18 @@ def test_the_page_has_sizes_functions_conditions_and_the_machine():
     assert not re.search("^<!-- [a-z]+ -->$", shown, re.MULTILINE)
 
 
+def test_the_page_of_lapax_linalg_has_batches_and_single_matrices():
+    batch = dataclasses.replace(ROW, kind="linalg", name="expm", batch=1000, scipy=1e-2)
+    one = dataclasses.replace(batch, batch=1, theirs=math.nan, scipy=5e-4)
+    noisy = dataclasses.replace(batch, spread=0.9, theirs=1.0)
+    shown = page.linalg([batch, one, noisy, ROW], {"cpu": "fast"}, "rows.csv")
+    lines = shown.splitlines()
+    assert lines[0].startswith("<!-- python -m lapax bench --linalg rows.csv >")
+    assert "| `expm` | 2 | 20.00 | 20.00 | 10.00 | 10.00 | - | - | 0.50 | 0.50 |" in lines
+    assert sum(line.startswith("| `") for line in lines) == 1
+    assert "- cpu: fast" in lines
+
+
 def test_every_family_and_condition_has_words_for_the_page():
     assert set(page.FUNCTIONS) == set(goals.FAMILIES)
     assert set(page.CONDITIONS) >= set(conditions.CONDITIONS) - {"threads"}
@@ -400,6 +412,8 @@ def test_command_line(capsys, tmp_path):
     assert capsys.readouterr().out.startswith(
         f"<!-- python -m lapax bench --markdown {path.name} >"
     )
+    assert bench.main(["--linalg", str(path)]) == 0
+    assert "# Performance of lapax.linalg" in capsys.readouterr().out
     assert bench.main(["--notes", str(path)]) == 0
     assert capsys.readouterr().out.startswith("## Goals\n")
     with pytest.raises(SystemExit):

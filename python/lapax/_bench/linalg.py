@@ -89,6 +89,19 @@ def _toeplitz(rng: np.random.Generator, dtype: np.dtype[Any], size: Size) -> Arr
     return column, normal(rng, dtype, (*size.batch, size.n, 1))
 
 
+def _riccati(rng: np.random.Generator, dtype: np.dtype[Any], size: Size) -> Arrays:
+    """A, B of as many inputs as states, Q and R."""
+    a, b = (_dense(rng, dtype, size)[0] for _ in range(2))
+    return a, b, *_definite(rng, dtype, size), *_definite(rng, dtype, size)
+
+
+def _factored(rng: np.random.Generator, dtype: np.dtype[Any], size: Size) -> Arrays:
+    """Q, R and two columns."""
+    q, r = np.linalg.qr(normal(rng, dtype, (*size.batch, size.n, size.n)))
+    u, v = (normal(rng, dtype, (*size.batch, size.n, 1)) for _ in range(2))
+    return q.astype(dtype), r.astype(dtype), u, v
+
+
 # Today's code.
 
 
@@ -170,6 +183,33 @@ def _toeplitz_today(c: jax.Array, b: jax.Array) -> jax.Array:
     i = jnp.arange(c.shape[-1])
     x: jax.Array = jnp.linalg.solve(jnp.take(c, jnp.abs(i[:, None] - i), axis=-1), b)
     return x
+
+
+def _solve_logdet_today(a: jax.Array, b: jax.Array) -> Any:
+    factor, lower = jsl.cho_factor(a, lower=True)
+    logdet = 2 * jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)).sum(-1)
+    return jsl.cho_solve((factor, lower), b), logdet
+
+
+def _rq_today(a: jax.Array) -> Any:
+    q, r = jnp.linalg.qr(a[..., ::-1, :].mT.conj())
+    return r.mT.conj()[..., ::-1, ::-1], q.mT.conj()[..., ::-1, :]
+
+
+def _qr_update_today(q: jax.Array, r: jax.Array, u: jax.Array, v: jax.Array) -> Any:
+    q, r = jnp.linalg.qr(q @ r + u @ v.mT.conj())
+    return q, r
+
+
+def _eig_today(a: jax.Array, b: jax.Array) -> Any:
+    w, v = jnp.linalg.eig(jnp.linalg.solve(b, a))
+    return w, v
+
+
+def _eig_banded_today(ab: jax.Array) -> Any:
+    lower = _dense_of_band(ab, ab.shape[-2] - 1)
+    w, v = jnp.linalg.eigh(lower, symmetrize_input=False)
+    return w, v
 
 
 def _over_batch(call: Call) -> Call:
@@ -260,6 +300,50 @@ def _sylvester(args: Arrays, rets: list[Array]) -> Array:
     """A·X + X·B = Q."""
     (a, b, q), x = map(wide, args), wide(rets[0])
     return scaled(a @ x + x @ b - q, (norm(a) + norm(b)) * norm(x), a.shape[-1], args[0])
+
+
+def _lyapunov(args: Arrays, rets: list[Array]) -> Array:
+    """A·X + X·Aᴴ = Q."""
+    a, q = args
+    return _sylvester((a, adjoint(a), q), rets)
+
+
+def _are(args: Arrays, rets: list[Array]) -> Array:
+    """Aᴴ·X + X·A - X·B·R⁻¹·Bᴴ·X + Q = 0."""
+    (a, b, q, r), x = map(wide, args), wide(rets[0])
+    quadratic = x @ b @ np.linalg.solve(r, adjoint(b) @ x)
+    error = adjoint(a) @ x + x @ a - quadratic + q
+    size = 2 * norm(a) * norm(x) + norm(quadratic) + norm(q)
+    return scaled(error, size * np.linalg.cond(r, 1), a.shape[-1], args[0])
+
+
+def _product(args: Arrays, rets: list[Array]) -> Array:
+    """A = X·Y."""
+    return answers.recomposed(args[0], wide(rets[0]) @ wide(rets[1]))
+
+
+def _polar(args: Arrays, rets: list[Array]) -> Array:
+    """A = U·P, U unitary."""
+    return np.maximum(_product(args, rets), answers.unitary(wide(rets[0]), args[0]))
+
+
+def _rq(args: Arrays, rets: list[Array]) -> Array:
+    """A = R·Q, Q unitary."""
+    return np.maximum(_product(args, rets), answers.unitary(wide(rets[1]), args[0]))
+
+
+def _qr_updated(args: Arrays, rets: list[Array]) -> Array:
+    """Q₁·R₁ = Q·R + u·vᴴ, Q₁ unitary."""
+    q, r, u, v = map(wide, args)
+    a = q @ r + u @ adjoint(v)
+    product = scaled(wide(rets[0]) @ wide(rets[1]) - a, norm(a), a.shape[-1], args[0])
+    return np.maximum(product, answers.unitary(wide(rets[0]), args[0]))
+
+
+def _banded_pairs(args: Arrays, rets: list[Array]) -> Array:
+    ab = jnp.asarray(args[0])
+    lower = np.asarray(_dense_of_band(ab, ab.shape[-2] - 1))
+    return answers.eigh((lower + adjoint(np.tril(lower, -1)),), rets)
 
 
 def _indefinite(lower: Array, d: Array, order: Array) -> Array:
@@ -439,5 +523,86 @@ FUNCTIONS: tuple[Function, ...] = (
     ),
     _function(
         "pinv", linalg.pinv, jnp.linalg.pinv, scipy.linalg.pinv, _dense, _pseudo, _cube(24), CUBIC
+    ),
+    _function(
+        "solve_logdet",
+        lambda a, b: linalg.solve_logdet(a, b),
+        _solve_logdet_today,
+        None,
+        _pair(_definite, _vector),
+        _solves(_identity),
+        _cube(1 / 3),
+        DENSE,
+    ),
+    _function(
+        "lstsq",
+        lambda a, b: linalg.lstsq(a, b)[0],
+        _over_batch(lambda a, b: jnp.linalg.lstsq(a, b)[0]),
+        lambda a, b: scipy.linalg.lstsq(a, b)[0],
+        _pair(_dense, _vector),
+        _solves(_identity),
+        _cube(12),
+        CUBIC,
+    ),
+    _function(
+        "polar",
+        linalg.polar,
+        _over_batch(jsl.polar),
+        scipy.linalg.polar,
+        _dense,
+        _polar,
+        _cube(24),
+        CUBIC,
+    ),
+    _function("rq", linalg.rq, _rq_today, scipy.linalg.rq, _dense, _rq, _cube(8 / 3), DENSE),
+    _function(
+        "qr_update",
+        linalg.qr_update,
+        _qr_update_today,
+        scipy.linalg.qr_update,
+        _factored,
+        _qr_updated,
+        lambda size: 26 * size.n**2,
+        DENSE,
+    ),
+    _function(
+        "eig_generalised",
+        linalg.eig,
+        _eig_today,
+        scipy.linalg.eig,
+        _pair(_dense, _definite),
+        _generalised,
+        _cube(66),
+        CUBIC,
+    ),
+    _function(
+        "eig_banded",
+        lambda ab: linalg.eig_banded(ab, lower=True),
+        _eig_banded_today,
+        lambda ab: scipy.linalg.eig_banded(ab, lower=True),
+        lambda rng, dtype, size: _band(3, 0)(rng, dtype, size)[:1],
+        _banded_pairs,
+        _cube(4),
+        CUBIC,
+    ),
+    _function(
+        "solve_continuous_lyapunov",
+        linalg.solve_continuous_lyapunov,
+        None,
+        scipy.linalg.solve_continuous_lyapunov,
+        _pair(_definite, _symmetric),
+        _lyapunov,
+        _cube(32),
+        CUBIC,
+    ),
+    _function(
+        "solve_continuous_are",
+        linalg.solve_continuous_are,
+        None,
+        scipy.linalg.solve_continuous_are,
+        _riccati,
+        _are,
+        _cube(300),
+        CUBIC,
     ),
 )

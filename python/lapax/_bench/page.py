@@ -1,4 +1,4 @@
-"""docs/performance.md from measured rows: what users ask. The laboratory's tables are report's."""
+"""docs/performance.md and performance-linalg.md from measured rows, for users; report has the notes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 
 from lapax._bench import goals, report
 from lapax._bench.goals import Reached
-from lapax._bench.report import Mean, pipes, ratio
+from lapax._bench.report import Mean, mean_and_least, pipes, ratio
 from lapax._bench.rows import Row
 
 TEMPLATE = Path(__file__).with_name("performance.template")
 """What the page says besides figures, with a line `<!-- name -->` where each table stands."""
+LINALG = TEMPLATE.with_name("performance-linalg.template")
 
 FUNCTIONS = {
     "linear": "`lu`, `cholesky`, `solve`, `inv`, `solve_triangular`",
@@ -59,12 +60,42 @@ def text(
         "conditions": _conditions(means),
         "targets": _targets(means),
         "slower": slower,
-        "machine": "".join(f"- {name}: {value}\n" for name, value in machine.items()),
+        "machine": _list(machine),
     }
-    page = TEMPLATE.read_text(encoding="utf-8")
+    head = f"<!-- python -m lapax bench --markdown {source} > docs/performance.md -->\n\n"
+    return head + _filled(TEMPLATE, tables)
+
+
+def linalg(rows: Sequence[Row], machine: Mapping[str, str], source: str) -> str:
+    """docs/performance-linalg.md from the rows in the file `source`."""
+    quiet = [row for row in rows if (row.kind, row.condition) == ("linalg", "quiet") and row.quiet]
+    lines = []
+    for name in dict.fromkeys(row.name for row in quiet):
+        batches = [row for row in quiet if row.name == name and row.batch > 1]
+        single = [row for row in quiet if row.name == name and row.batch == 1]
+        cells = [
+            *mean_and_least(row.ratio for row in batches),
+            *mean_and_least(row.to_scipy for row in batches),
+            *mean_and_least(row.ratio for row in single),
+            *mean_and_least(row.to_scipy for row in single),
+        ]
+        lines.append((f"`{name}`", str(len(batches) + len(single)), *map(ratio, cells)))
+    pairs = ((of, other) for of in ("batches", "single") for other in ("JAX", "SciPy"))
+    columns = [it for of, other in pairs for it in (f"{of}: {other}", "smallest")]
+    tables = {"functions": pipes(("function", "rows", *columns), lines), "machine": _list(machine)}
+    head = f"<!-- python -m lapax bench --linalg {source} > docs/performance-linalg.md -->\n\n"
+    return head + _filled(LINALG, tables)
+
+
+def _list(machine: Mapping[str, str]) -> str:
+    return "".join(f"- {name}: {value}\n" for name, value in machine.items())
+
+
+def _filled(template: Path, tables: Mapping[str, str]) -> str:
+    page = template.read_text(encoding="utf-8")
     for name, table in tables.items():
         page = page.replace(f"<!-- {name} -->\n", table)
-    return f"<!-- python -m lapax bench --markdown {source} > docs/performance.md -->\n\n{page}"
+    return page
 
 
 def sizes(reached: Iterable[Reached]) -> str:

@@ -96,11 +96,11 @@ def means(rows: Sequence[Row]) -> Iterator[Mean]:
             yield Mean(
                 *key,
                 len(quiet),
-                *_mean_and_least(row.ratio for row in quiet),
+                *mean_and_least(row.ratio for row in quiet),
                 statistics.median(floors) if floors else math.nan,
-                *_mean_and_least(row.to_mkl for row in quiet),
-                *_mean_and_least(row.to_lapack for row in quiet),
-                *_mean_and_least(row.to_scipy for row in quiet),
+                *mean_and_least(row.to_mkl for row in quiet),
+                *mean_and_least(row.to_lapack for row in quiet),
+                *mean_and_least(row.to_scipy for row in quiet),
             )
 
 
@@ -144,7 +144,7 @@ def _families(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
         )  # fmt: skip
 
 
-def _mean_and_least(ratios: Iterable[float]) -> tuple[float, float]:
+def mean_and_least(ratios: Iterable[float]) -> tuple[float, float]:
     known = [it for it in ratios if not math.isnan(it)]
     return geometric_mean(known), min(known, default=math.nan)
 
