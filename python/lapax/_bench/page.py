@@ -1,4 +1,4 @@
-"""docs/performance.md and performance-linalg.md from measured rows, for users; report has the notes."""
+"""docs/performance.md and performance-linalg.md, for users, from measured rows."""
 
 from __future__ import annotations
 
