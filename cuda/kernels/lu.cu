@@ -217,10 +217,10 @@ template <class T> struct Block {
     __syncthreads();
   }
 
-  // By the first warp; `odd` is what its first lane has counted.
+  // By the first warp; its first lane alone has counted exchanges, and may be `odd`.
   INLINE void determinant(long long b, bool odd) {
     using R = RealOf<T>;
-    T sign = make<T>(odd && threadIdx.x == 0 ? R(-1) : R(1));
+    T sign = make<T>(odd ? R(-1) : R(1));
     R sum = 0;
     for (int i = threadIdx.x; i < call.n; i += LANES) {
       T phase;

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax.extend.core import Primitive
 
 from lapax import _jax_private as private
+from lapax._settings import own_settings
 
 Rule = Callable[..., Any]
 
@@ -133,6 +134,7 @@ def _complement(_: jax.Array, others: jax.Array) -> jax.Array:
 
 
 @_complement.defjvp
+@own_settings()
 def _(primals: Any, tangents: Any) -> Any:
     q, dq, others = primals[0], tangents[0], _complement(*primals)
     return others, -q @ (adjoint(dq) @ others)

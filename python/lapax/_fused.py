@@ -82,7 +82,13 @@ def _rewritten(alone: Set[str], module: Any, jaxpr: Any) -> Any:
     if _rules.for_others(module) or not holds(jaxpr, _PARTS):
         return jaxpr
     platform = next(iter(platforms & alone), None) if len(platforms) == 1 else None
-    program = Program(jaxpr, _PARTS, lambda eqn: platform and _call(platform, eqn))
+    # One of JAX's functions that is called outside of jit is the whole program.
+    call = functools.partial(_call, platform)
+    whole = private.as_call(jaxpr)
+    found = None if whole is None else call(whole)
+    if found is not None:
+        return jaxpr.replace(eqns=[found])
+    program = Program(jaxpr, _PARTS, call)
     if platform is not None:
         program.visit({"lu_pivots_to_permutation": _permutation_of_pivots})
         program.visit({name: functools.partial(rule, platform) for name, rule in _RULES.items()})
@@ -616,9 +622,9 @@ def _whole(
 _MAKES_Q = frozenset({"householder_product"})
 
 
-def _call(platform: str, eqn: Any) -> Any:
+def _call(platform: str | None, eqn: Any) -> Any:
     """What one equation that stands for a whole function becomes; None where it stays."""
-    if not any(holds(body, _PARTS) for body in private.bodies(eqn)):
+    if platform is None or not any(holds(body, _PARTS) for body in private.bodies(eqn)):
         return None
     for match in (_lu_solve_call, _slogdet_call, _hessenberg_call, _matrix_functions.call):
         found = match(platform, eqn)

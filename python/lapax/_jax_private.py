@@ -25,6 +25,7 @@ from jax.extend.core import Primitive
 from jax.sharding import NamedSharding, PartitionSpec
 
 from lapax._hooks import Hook, Part, Unfit, begins, has, is_a, takes
+from lapax._settings import own_settings
 from lapax._supported import is_checked
 
 Rule = Callable[..., Any]
@@ -99,10 +100,7 @@ def _holds_its_body(custom_jvp: Any) -> None:
 def _is_jit(primitive: Any) -> None:
     """`plain_call` finds the body of a call, under its name."""
     is_a(Primitive)(primitive)
-    inner = jax.jit(jax.lax.sin)
-    with jax.disable_jit(False):
-        jaxpr = jax.make_jaxpr(lambda x: inner(x))(jax.ShapeDtypeStruct((2,), np.float32)).jaxpr
-    eqn = jaxpr.eqns[-1]
+    eqn = _some_call()
     names = {"jaxpr", "name", "in_shardings", "out_shardings", "in_layouts", "out_layouts"}
     names |= {"compiler_options_kvs", "donated_invars"}
     if eqn.primitive is not primitive or not names <= eqn.params.keys():
@@ -261,7 +259,7 @@ def lower_unchanged(function: Callable[..., Any]) -> Rule:
 
 def lower_fun(function: Callable[..., Any]) -> Rule:
     """A lowering rule for several results by JAX operations. 0.8.0 – 0.12.0.1."""
-    rule: Rule = _get(f"{_MLIR}.lower_fun")(function, multiple_results=True)
+    rule: Rule = _get(f"{_MLIR}.lower_fun")(own_settings()(function), multiple_results=True)
     return rule
 
 
@@ -417,6 +415,34 @@ def jit_name() -> str:
 def name_of_jit(eqn: Any) -> str | None:
     """The name of an inner jit; None of another equation."""
     return eqn.params["name"] if _is_call(eqn) else None
+
+
+def as_call(body: Any) -> Any | None:
+    """The equation of an inner jit that would be this body; None where no inner jit is like it.
+
+    0.8.0 – 0.12.0.1: `debug_info.func_name` is the name of a jit that is called outside of others.
+    """
+    if not _fits(_JIT, _UNSPECIFIED):
+        return None
+    name = getattr(getattr(body, "debug_info", None), "func_name", None)
+    made = {var for eqn in body.eqns for var in eqn.outvars}
+    own = [var for var in body.outvars if not isinstance(var, Literal) and var in made]
+    if name is None or body.constvars or not body.eqns or len(set(own)) != len(body.outvars):
+        return None
+    params = {**_some_call().params, "jaxpr": body, "name": name}
+    where = body.eqns[-1].source_info
+    return _some_call().replace(
+        invars=list(body.invars), outvars=list(body.outvars), params=params, source_info=where
+    )
+
+
+@functools.cache
+def _some_call() -> Any:
+    """An equation of a jit."""
+    inner = jax.jit(jax.lax.sin)
+    with jax.disable_jit(False):
+        jaxpr = jax.make_jaxpr(lambda x: inner(x))(jax.ShapeDtypeStruct((2,), np.float32)).jaxpr
+    return jaxpr.eqns[-1]
 
 
 def results_alone(body: Any, used: Sequence[bool]) -> Any | None:

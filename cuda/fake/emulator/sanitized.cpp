@@ -164,7 +164,7 @@ template <class R> void rows(const std::string& type, int parts, int m, int n, u
       call.x = inverse.data(), call.task = 3;
       launch(name, 64, 1, shared, seed, call);
       call.x = x.data(), call.task = 4;
-      if (odd) permutation[0] = n;
+      if (odd) permutation[0] = n, permutation[n - 1] = n > 1 ? -1 : n;
       for (call.op = 0; call.op < 3; call.op++) launch(name, 64, 1, shared, seed, call);
       call.op = 0;
       Operand<R> definite(BATCH * n * n * parts), factor(BATCH * n * n * parts), logdet(BATCH);
@@ -194,9 +194,10 @@ template <class R> void eigh(const std::string& type, int parts, int n, unsigned
     Operand<R> a(BATCH * n * n * parts), v(BATCH * n * n * parts), w(BATCH * n);
     const int elements = pairs * (2 * pairs + 1) + pairs + wanted * vectors;
     const int used = (elements * parts + pairs) * sizeof(R) + (2 * pairs + 2 * n) * sizeof(int32_t);
-    const int start = which == 3 ? n / 2 : 0, bytes = ((used + 15) / 16 | 1) * 16;
+    const int start = which == 3 ? n / 2 : 0, count = which == 5 ? (n + 1) / 2 : n - start;
+    const int bytes = ((used + 15) / 16 | 1) * 16;
     void* to = wanted ? in_place ? a.data() : v.data() : nullptr;
-    EighCall call = {a.data(), to, w.data(), BATCH, n, start, n - start, 0, which >> 1 & 1, which >> 2, bytes};
+    EighCall call = {a.data(), to, w.data(), BATCH, n, start, count, 0, which >> 1 & 1, which >> 2, bytes};
     for (call.group = 4; call.group <= 32; call.group *= 2)
       if (n <= call.group) launch("eigh_warp" + type, 64, 1, 64 / call.group * bytes, seed, call);
     call.group = 64;
@@ -311,7 +312,7 @@ template <class R> void all(const std::string& type, int parts) {
   for (unsigned seed = 0; seed < 4; seed++) {
     odd = seed == 3;
     for (auto [m, n] : {std::pair(1, 1), std::pair(4, 4), std::pair(3, 5), std::pair(7, 7), std::pair(16, 16),
-                        std::pair(21, 21), std::pair(40, 40), std::pair(12, 35)})
+                        std::pair(21, 21), std::pair(40, 40), std::pair(12, 35), std::pair(37, 6)})
       rows<R>(type, parts, m, n, seed);
     for (int n : {1, 2, 5, 18}) eigh<R>(type, parts, n, seed);
     for (int n : {1, 2, 5, 31, 32, 33, 40, 65}) {

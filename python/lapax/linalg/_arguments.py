@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lapax._settings import own_settings
+
 Array = jax.Array
 
 
@@ -45,8 +47,7 @@ def operation(*arrays: str, jit: bool = True) -> Callable[[Callable[..., Any]], 
             }
             of_arguments, computed = _dtypes(name, jax.tree.leaves(given), compute_dtype)
             bound.arguments.update(jax.tree.map(lambda leaf: leaf.astype(computed), given))
-            # Of a GPU the default is shorter than float32.
-            with jax.default_matmul_precision("highest"):
+            with own_settings():
                 results = inner(*bound.args, **bound.kwargs)
             if computed == of_arguments:
                 return results
@@ -67,9 +68,9 @@ def _is_array(value: Any) -> bool:
 
 def _dtypes(function: str, arrays: list[Array], compute_dtype: Any) -> tuple[Any, Any]:
     """The dtype that results are rounded to, and the one that they are computed in."""
-    common = jnp.result_type(*arrays) if arrays else jnp.result_type(float)
-    if not jnp.issubdtype(common, np.inexact):
-        common = jnp.result_type(float)
+    # Integers, as permutations are, say nothing of the precision.
+    numbers = [a for a in arrays if jnp.issubdtype(a.dtype, np.inexact)]
+    common = jnp.result_type(*numbers) if numbers else jnp.result_type(float)
     if compute_dtype is None:
         if common.itemsize < 4:
             raise ValueError(

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapax._call import ffi_call
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     check_choice,
@@ -248,12 +249,14 @@ def _pairs(start: int, count: int, d: Array, e: Array) -> tuple[Array, Array]:
 
 
 @_values.defjvp
+@own_settings()
 def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     w, v = _pairs(0, primals[0].shape[-1], *primals)
     return w, jnp.sum(v * _product(*tangents, v), -2)
 
 
 @_pairs.defjvp
+@own_settings()
 def _(
     start: int, count: int, primals: tuple[Array, Array], tangents: tuple[Array, Array]
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from lapax import _jax_private
 from lapax._call import ffi_call
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     check_matrix,
@@ -179,6 +180,7 @@ def _cholesky(ab: Array, lower: bool) -> Array:
 
 
 @_cholesky.defjvp
+@own_settings()
 def _cholesky_jvp(
     lower: bool, primals: tuple[Array], tangents: tuple[Array]
 ) -> tuple[Array, Array]:

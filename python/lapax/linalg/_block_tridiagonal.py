@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from lapax._call import ffi_call
+from lapax._settings import own_settings
 from lapax.linalg import _block_recurrences as recurrences
 from lapax.linalg._arguments import check_choice, operation, real_dtype, same_batch
 from lapax.linalg._block_recurrences import Band, hermitian
@@ -328,6 +329,7 @@ def _cholesky(diagonal: Array, off_diagonal: Array) -> Band:
 
 
 @_cholesky.defjvp
+@own_settings()
 def _(primals: Band, tangents: Band) -> tuple[Band, Band]:
     factor = _cholesky(*primals)
     if not primals[0].size:
@@ -348,6 +350,7 @@ def _inverse(diagonal: Array, off_diagonal: Array, factor: Band) -> Band:
 
 
 @_inverse.defjvp
+@own_settings()
 def _(primals: tuple[Array, Array, Band], tangents: tuple[Array, Array, Band]) -> Any:
     s = _inverse(*primals)
     if not primals[0].size:
@@ -364,6 +367,7 @@ def _logdet(diagonal: Array, off_diagonal: Array) -> Array:
 
 
 @_logdet.defjvp
+@own_settings()
 def _(primals: Band, tangents: Band) -> tuple[Array, Array]:
     s = _inverse(*primals, _constant_factor(*primals))
     return _logdet(*primals), _trace(s, (hermitian(tangents[0]), tangents[1]))
@@ -376,6 +380,7 @@ def _solve(with_logdet: bool, diagonal: Array, off_diagonal: Array, b: Array) ->
 
 
 @_solve.defjvp
+@own_settings()
 def _(
     with_logdet: bool, primals: tuple[Array, ...], tangents: tuple[Array, ...]
 ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax.lax.linalg import triangular_solve
 
 from lapax import ffi
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     adjoint,
@@ -77,6 +78,7 @@ def _of_rank_k(sign: int, r: Array, w: Array) -> Array:
 
 
 @_of_rank_k.defjvp
+@own_settings()
 def _(
     sign: int, primals: tuple[Array, Array], tangents: tuple[Array, Array]
 ) -> tuple[Array, Array]:

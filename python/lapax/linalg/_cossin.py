@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     adjoint,
@@ -173,6 +174,7 @@ def _decomposed(
 
 
 @_decomposed.defjvp
+@own_settings()
 def _decomposed_jvp(
     sizes: Sizes, swap_sign: bool, vectors: bool, primals: Any, tangents: Any
 ) -> Any:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 from jax.lax.linalg import triangular_solve
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     adjoint,
@@ -112,6 +113,7 @@ def _from_one_factor(retry: _Retry, a: Array, b: Array) -> tuple[Array, Array, A
 
 
 @_from_one_factor.defjvp
+@own_settings()
 def _(retry: _Retry, primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> Any:
     (a, b), (da, db) = primals, tangents
     results = _from_one_factor(retry, a, b)

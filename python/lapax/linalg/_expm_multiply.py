@@ -15,6 +15,7 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import check_square, operation, right_hand_sides, same_batch
 from lapax.linalg._expm import expm_derivative
 from lapax.linalg._frechet import batch_first, frechet
@@ -54,6 +55,7 @@ _THETAS = {
 }
 
 
+@own_settings()
 def _action(a: Array, b: Array) -> Array:
     if b.size == 0:
         return b
@@ -99,6 +101,7 @@ def _taylor(a: Array, b: Array, degree: Array) -> Array:
     return jax.lax.while_loop(lambda state: jnp.any(state[3]), add, start)[2]
 
 
+@own_settings()
 def _jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     (a, b), (a_dot, b_dot) = primals, tangents
     dots = []
@@ -109,6 +112,7 @@ def _jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     return _action_p.bind(a, b), sum(dots)
 
 
+@own_settings()
 def _transpose(c: Any, a: Any, b: Any) -> list[Any]:
     if type(c) is ad.Zero:
         return [None, ad.Zero(b.aval)]

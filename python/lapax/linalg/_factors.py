@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     adjoint,
@@ -174,6 +175,7 @@ def _polar(a: Array, right: bool) -> tuple[Array, Array]:
 
 
 @_polar.defjvp
+@own_settings()
 def _polar_jvp(right: bool, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Any, Any]:
     """dU = W·(E − Eᴴ)ᵢⱼ/(σᵢ+σⱼ)·Vᴴ + (1 − WWᴴ)·dA·V·Σ⁻¹·Vᴴ + W·Σ⁻¹·Wᴴ·dA·(1 − VVᴴ).
 

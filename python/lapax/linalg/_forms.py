@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     check_matrix,
@@ -25,6 +26,7 @@ from lapax.linalg._structure import root_of_squares
 __all__ = ["block_diag", "cdf2rdf", "diagsvd", "khatri_rao", "rsf2csf"]
 
 
+@own_settings()
 def block_diag(*arrs: Any) -> Array:
     """The block diagonal matrix of matrices [..., mᵢ, nᵢ]: [..., Σmᵢ, Σnᵢ].
 
@@ -47,6 +49,7 @@ def block_diag(*arrs: Any) -> Array:
     return jnp.concatenate(rows, axis=-2)
 
 
+@own_settings()
 def khatri_rao(a: Any, b: Any) -> Array:
     """The Kronecker product of each column of `a` with the same one of `b`.
 
@@ -65,6 +68,7 @@ def khatri_rao(a: Any, b: Any) -> Array:
     return jnp.reshape(product, (*a.shape[:-2], a.shape[-2] * b.shape[-2], a.shape[-1]))
 
 
+@own_settings()
 def diagsvd(s: Any, M: int, N: int) -> Array:
     """The matrix [..., M, N] with `s` [..., min(M, N)] on its diagonal and zeros elsewhere.
 

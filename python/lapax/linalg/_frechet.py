@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from lapax._settings import own_settings
 from lapax.linalg._products import block_triangular
 
 Array = jax.Array
@@ -35,6 +36,7 @@ def primary_function(f: Callable[[Array], Array], derivative: Derivative) -> Any
         return f(a)
 
     @function.defjvp
+    @own_settings()
     def _rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
         return function(*primals), frechet(derivative, *primals, *tangents)
 
@@ -47,6 +49,7 @@ def frechet(derivative: Derivative, a: Array, e: Array) -> Array:
     return result
 
 
+@own_settings()
 def _jvp(primals: Any, tangents: Any, *, derivative: Derivative) -> tuple[Any, Any]:
     (a, e), (a_dot, e_dot) = primals, tangents
     result = frechet_p.bind(a, e, derivative=derivative)
@@ -61,6 +64,7 @@ def _jvp(primals: Any, tangents: Any, *, derivative: Derivative) -> tuple[Any, A
     return result, sum(dots)
 
 
+@own_settings()
 def _transpose(c: Any, a: Any, e: Any, *, derivative: Derivative) -> list[Any]:
     if type(c) is ad.Zero:
         return [None, ad.Zero(e.aval)]
@@ -82,6 +86,7 @@ def batch_first(operands: Any, axes: Any) -> list[Array]:
     ]
 
 
+@own_settings()
 def _computed(a: Array, e: Array, *, derivative: Derivative) -> Array:
     return derivative(a, e)
 

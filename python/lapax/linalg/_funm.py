@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import adjoint, check_square, complex_dtype, operation
 from lapax.linalg._expm import exponential
 from lapax.linalg._products import all_or_nan, diagonal, one_norm, product
@@ -208,6 +209,7 @@ def _has_long_chain(t: Array) -> Array:
 
 
 @_function.defjvp
+@own_settings()
 def _function_jvp(func: Function, primals: Any, tangents: Any) -> tuple[Array, Array]:
     (a,), (e,) = primals, tangents
     w, v = jnp.linalg.eig(a)
@@ -223,6 +225,7 @@ def _hermitian(func: Function, a: Array) -> Array:
 
 
 @_hermitian.defjvp
+@own_settings()
 def _hermitian_jvp(func: Function, primals: Any, tangents: Any) -> tuple[Array, Array]:
     (a,), (e,) = primals, tangents
     w, v = jnp.linalg.eigh(a)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 from jax.lax.linalg import triangular_solve
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     adjoint,
@@ -196,6 +197,7 @@ def _lh_solve(factor: Array, y: Array) -> Array:
 
 
 @_pairs.defjvp
+@own_settings()
 def _(
     kind: int, rule: Degenerate, primals: tuple[Any, ...], tangents: tuple[Any, ...]
 ) -> tuple[Any, Any]:
@@ -210,6 +212,7 @@ def _(
 
 
 @_values.defjvp
+@own_settings()
 def _(kind: int, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     w, v = _pairs(kind, Degenerate(None, None), *primals)
     _, p = _perturbations(kind, w, v, *primals, *tangents)

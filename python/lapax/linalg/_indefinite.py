@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapax._call import ffi_call
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     adjoint,
@@ -84,6 +85,7 @@ def _ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
 
 
 @_ldl.defjvp
+@own_settings()
 def _ldl_jvp(hermitian: bool, primals: Any, tangents: Any) -> Any:
     (a,), (a_dot,) = primals, tangents
     lower, d, permutation = _ldl(a, hermitian)

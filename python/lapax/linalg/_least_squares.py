@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     adjoint,
@@ -243,6 +244,7 @@ def _solution(a: Array, b: Array | None, cut_off: CutOff, pivoted: bool) -> Arra
 
 
 @_solution.defjvp
+@own_settings()
 def _solution_jvp(
     cut_off: CutOff, pivoted: bool, primals: tuple[Any, ...], tangents: tuple[Any, ...]
 ) -> tuple[Array, Array]:
@@ -293,6 +295,7 @@ def _hermitian_inverse(a: Array, cut_off: CutOff) -> Array:
 
 
 @_hermitian_inverse.defjvp
+@own_settings()
 def _hermitian_inverse_jvp(
     cut_off: CutOff, primals: tuple[Array], tangents: tuple[Array]
 ) -> tuple[Array, Array]:

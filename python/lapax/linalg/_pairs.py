@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapax._call import ffi_call
+from lapax._settings import own_settings
 from lapax.linalg._arguments import Array, adjoint
 from lapax.linalg._degenerate import Degenerate, reciprocal
 
@@ -44,6 +45,7 @@ def homogeneous_eig_of_pair(
 
 
 @homogeneous_eig_of_pair.defjvp
+@own_settings()
 def _(function: str, left: bool, right: bool, primals: Any, tangents: Any) -> Any:
     del left, right, primals, tangents
     raise NotImplementedError(
@@ -66,6 +68,7 @@ def _decomposed(left: bool, right: bool, a: Array, b: Array) -> list[Array]:
 
 
 @eig_of_pair.defjvp
+@own_settings()
 def _(left: bool, right: bool, rule: Degenerate, primals: Any, tangents: Any) -> Any:
     w, u, v = eig_of_pair(True, True, rule, *primals)
     a, b, da, db = (x.astype(w.dtype) for x in (*primals, *tangents))

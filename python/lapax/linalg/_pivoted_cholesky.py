@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.lax.linalg import triangular_solve
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import Array, adjoint, check_square, operation, real_dtype
 from lapax.linalg._definite import phi
 
@@ -100,6 +101,7 @@ def _factored(columns: int, tol: float | None, a: Array) -> tuple[Array, Array, 
 
 
 @_factored.defjvp
+@own_settings()
 def _(columns: int, tol: float | None, primals: tuple[Array], tangents: tuple[Array]) -> Any:
     ((a,), (da,)) = primals, tangents
     factor, pivots, found = _factored(columns, tol, a)

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     adjoint,
@@ -242,6 +243,7 @@ def _multiplied(a: Array, c: Array, left: bool, pivoting: bool, conjugate: bool)
 
 
 @_multiplied.defjvp
+@own_settings()
 def _multiplied_jvp(
     left: bool, pivoting: bool, conjugate: bool, primals: tuple[Any, ...], tangents: tuple[Any, ...]
 ) -> Any:
@@ -263,6 +265,7 @@ def _triangular(a: Array) -> tuple[Array, Array]:
 
 
 @_triangular.defjvp
+@own_settings()
 def _triangular_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Any, Any]:
     """dR = Qᴴ·dA − Ω·R and dQ = Q·Ω + (1 − Q·Qᴴ)·dA·R⁻¹, where Ω is skew and makes dR triangular.
 

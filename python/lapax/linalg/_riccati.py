@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     adjoint,
     check_matrix,
@@ -133,6 +134,7 @@ def _stabilising(continuous: bool, balanced: bool, *coefficients: Array) -> Arra
 
 
 @_stabilising.defjvp
+@own_settings()
 def _stabilising_jvp(
     continuous: bool, balanced: bool, primals: Any, tangents: Any
 ) -> tuple[Array, Array]:

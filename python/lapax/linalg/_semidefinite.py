@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import Array, adjoint, check_square, operation
 
 __all__ = ["psd_inverse", "psd_inverse_sqrt", "psd_sqrt"]
@@ -88,6 +89,7 @@ def _applied(p: float, rtol: float, a: Array) -> Array:
 
 
 @_applied.defjvp
+@own_settings()
 def _(p: float, rtol: float, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     ((a,), (da,)) = primals, tangents
     w, v = jnp.linalg.eigh(a, symmetrize_input=False)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import Array, check_square, operation
 
 
@@ -44,6 +45,7 @@ def _slogdet(a: Array) -> tuple[Array, Array]:
 
 
 @_slogdet.defjvp
+@own_settings()
 def _(primals: tuple[Array], tangents: tuple[Array]) -> Any:
     ((a,), (da,)) = primals, tangents
     sign, logarithm = _slogdet(a)

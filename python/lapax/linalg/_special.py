@@ -13,6 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     check_choice,
@@ -49,6 +50,7 @@ def _vector(function: str, name: str, a: Any, least: int = 0) -> Array:
     return vector
 
 
+@own_settings()
 def hankel(c: Any, r: Any = None) -> Array:
     """The matrix with equal antidiagonals, H[i, j] = (c, r[1:])[i + j].
 
@@ -66,6 +68,7 @@ def hankel(c: Any, r: Any = None) -> Array:
     return matrix
 
 
+@own_settings()
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
     """The Toeplitz matrix A with A·v = convolve(a, v, mode) for vectors v of n entries.
 
@@ -146,6 +149,7 @@ def fiedler_companion(a: Any) -> Array:
     return matrix.at[..., odd[1:], odd[1:] - 2].set(1)
 
 
+@own_settings()
 def leslie(f: Any, s: Any) -> Array:
     """The Leslie matrix of a population by ages.
 
@@ -161,6 +165,7 @@ def leslie(f: Any, s: Any) -> Array:
     return _below(f, s)
 
 
+@own_settings()
 def fiedler(a: Any) -> Array:
     """The symmetric matrix F[i, j] = |a[i] - a[j]|: [..., n] to [..., n, n], real.
 
@@ -170,6 +175,7 @@ def fiedler(a: Any) -> Array:
     return jnp.abs(a[..., :, None] - a[..., None, :])
 
 
+@own_settings()
 def dft(n: int, scale: str | None = None) -> Array:
     """The matrix F[j, k] = exp(-2πi·j·k/n) of the Fourier transform, complex, of order n.
 
@@ -186,6 +192,7 @@ def dft(n: int, scale: str | None = None) -> Array:
     return matrix
 
 
+@own_settings()
 def hadamard(n: int, dtype: Any = int) -> Array:
     """The matrix H[i, j] = (-1)^(number of bits of i & j), whose columns are orthogonal.
 
@@ -200,6 +207,7 @@ def hadamard(n: int, dtype: Any = int) -> Array:
     return jnp.where(odd, -1, 1).astype(dtype)
 
 
+@own_settings()
 def helmert(n: int, full: bool = False) -> Array:
     """Helmert's matrix of order n, orthogonal, with equal entries in the first row.
 
@@ -219,6 +227,7 @@ def helmert(n: int, full: bool = False) -> Array:
     return jnp.concatenate([jnp.full((1, n), 1 / math.sqrt(n), contrasts.dtype), contrasts])
 
 
+@own_settings()
 def hilbert(n: int) -> Array:
     """Hilbert's matrix H[i, j] = 1/(i + j + 1) of order n.
 
@@ -228,6 +237,7 @@ def hilbert(n: int) -> Array:
     return 1 / (1.0 + index[:, None] + index)
 
 
+@own_settings()
 def invhilbert(n: int, exact: bool = False) -> Array:
     """The inverse of Hilbert's matrix, whose entries are integers.
 
@@ -249,6 +259,7 @@ def invhilbert(n: int, exact: bool = False) -> Array:
 _KINDS = ("symmetric", "lower", "upper")
 
 
+@own_settings()
 def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Array:
     """Pascal's matrix of order n: P[i, j] = C(i + j, i), or its Cholesky factors.
 
@@ -267,6 +278,7 @@ def pascal(n: int, kind: str = "symmetric", exact: bool = True) -> Array:
     return _of_integers("pascal", n, exact, entries[kind])
 
 
+@own_settings()
 def invpascal(n: int, kind: str = "symmetric", exact: bool = True) -> Array:
     """The inverse of `pascal`, of the same arguments: (-1)^(i+j)·C(i, j) for "lower".
 

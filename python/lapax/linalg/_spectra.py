@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     adjoint,
@@ -78,6 +79,7 @@ def _svd(full: bool, rule: Degenerate, a: Array) -> tuple[Array, Array, Array]:
 
 
 @_svd.defjvp
+@own_settings()
 def _(full: bool, rule: Degenerate, primals: tuple[Array], tangents: tuple[Array]) -> Any:
     ((a,), (da,)) = primals, tangents
     u, s, vh = _svd(full, rule, a)
@@ -203,6 +205,7 @@ def _eig(left: bool, right: bool, rule: Degenerate, a: Array) -> list[Array]:
 
 
 @_eig.defjvp
+@own_settings()
 def _(
     left: bool, right: bool, rule: Degenerate, primals: tuple[Array], tangents: tuple[Array]
 ) -> Any:

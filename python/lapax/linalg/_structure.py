@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     check_choice,
@@ -21,6 +22,7 @@ from lapax.linalg._arguments import (
 __all__ = ["bandwidth", "ishermitian", "issymmetric", "norm"]
 
 
+@own_settings()
 def bandwidth(a: Any) -> tuple[Array, Array]:
     """The lower and the upper bandwidth of each matrix.
 
@@ -40,6 +42,7 @@ def bandwidth(a: Any) -> tuple[Array, Array]:
     return lower, upper
 
 
+@own_settings()
 def issymmetric(a: Any, atol: Any = None, rtol: Any = None) -> Array:
     """Whether each matrix is symmetric, complex ones too: a = aᵀ.
 
@@ -58,6 +61,7 @@ def issymmetric(a: Any, atol: Any = None, rtol: Any = None) -> Array:
     return _is_its_transpose(a, jnp.swapaxes(a, -1, -2), atol, rtol)
 
 
+@own_settings()
 def ishermitian(a: Any, atol: Any = None, rtol: Any = None) -> Array:
     """Whether each matrix is Hermitian: a = aᴴ.
 

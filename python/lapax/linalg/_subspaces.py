@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     adjoint,
@@ -226,6 +227,7 @@ def _range(a: Array, cut_off: CutOff, size: int) -> Array:
 
 
 @_range.defjvp
+@own_settings()
 def _range_jvp(
     cut_off: CutOff, size: int, primals: tuple[Array], tangents: tuple[Array]
 ) -> tuple[Array, Array]:
@@ -244,6 +246,7 @@ def _null_space(a: Array, cut_off: CutOff, size: int) -> Array:
 
 
 @_null_space.defjvp
+@own_settings()
 def _null_space_jvp(
     cut_off: CutOff, size: int, primals: tuple[Array], tangents: tuple[Array]
 ) -> tuple[Array, Any]:

@@ -13,6 +13,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 
 from lapax._call import ffi_call
+from lapax._settings import own_settings
 from lapax.linalg._frechet import batch_first
 
 Array = jax.Array
@@ -27,6 +28,7 @@ def by_target(
     The result has the shape and dtype of argument number `like`. Neither way has a derivative.
     """
 
+    @own_settings()
     def target(*operands: Array) -> Any:
         return ffi_call(op, *operands, **attrs)
 
@@ -37,7 +39,9 @@ def by_target(
     primitive.def_impl(jax.jit(primitive.bind))
     primitive.def_abstract_eval(lambda *operands: operands[like])
     batching.primitive_batchers[primitive] = batched
-    mlir.register_lowering(primitive, mlir.lower_fun(written_out, multiple_results=False))
+    mlir.register_lowering(
+        primitive, mlir.lower_fun(own_settings()(written_out), multiple_results=False)
+    )
     mlir.register_lowering(
         primitive, mlir.lower_fun(target, multiple_results=False), platform="cpu"
     )

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     Array,
     check_choice,
@@ -24,6 +25,7 @@ from lapax.linalg._arguments import (
 __all__ = ["circulant", "matmul_toeplitz", "solve_circulant", "solve_toeplitz", "toeplitz"]
 
 
+@own_settings()
 def toeplitz(c: Any, r: Any = None) -> Array:
     """The matrix T[i, j] = c[i - j] on and below the diagonal and r[j - i] above it.
 
@@ -42,6 +44,7 @@ def toeplitz(c: Any, r: Any = None) -> Array:
     return matrix
 
 
+@own_settings()
 def circulant(c: Any) -> Array:
     """The matrix C[i, j] = c[(i - j) mod n]: [..., n] to [..., n, n], in the dtype of `c`.
 

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from lapax._settings import own_settings
 from lapax.linalg._arguments import Array, adjoint, check_matrix, check_square, operation
 from lapax.linalg._least_squares import CutOff, from_triangle
 
@@ -97,6 +98,7 @@ def _truncated_svd(a: Array, k: int, cut_off: CutOff) -> tuple[Array, Array, Arr
 
 
 @_truncated_svd.defjvp
+@own_settings()
 def _truncated_svd_jvp(
     k: int, cut_off: CutOff, primals: tuple[Array], tangents: tuple[Array]
 ) -> tuple[Any, Any]:
@@ -129,6 +131,7 @@ def _truncated_eigh(a: Array, k: int, cut_off: CutOff) -> tuple[Array, Array]:
 
 
 @_truncated_eigh.defjvp
+@own_settings()
 def _truncated_eigh_jvp(
     k: int, cut_off: CutOff, primals: tuple[Array], tangents: tuple[Array]
 ) -> tuple[Any, Any]:

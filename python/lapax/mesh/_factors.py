@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from lapax._settings import own_settings
 from lapax.mesh import _cholesky, _lu, _triangular
 from lapax.mesh._layout import Array, Tile
 from lapax.mesh._placing import (
@@ -22,6 +23,7 @@ from lapax.mesh._placing import (
 from lapax.mesh._products import hermitian, kept, multiply, product
 
 
+@own_settings()
 def cholesky(a: Any, *, sharding: Any = None, block: int | None = None) -> Array:
     """L of A = L Lᴴ for a Hermitian positive definite A, of which the lower triangle is read.
 
@@ -41,6 +43,7 @@ def _cholesky_of(options: tuple[Any, ...], a: Array) -> Array:
     return _cholesky_forward(options, a)[0]
 
 
+@own_settings()
 def _cholesky_forward(options: tuple[Any, ...], a: Array) -> tuple[Array, Any]:
     it = system("cholesky", options, a, a)
     place = it.place_a
@@ -48,6 +51,7 @@ def _cholesky_forward(options: tuple[Any, ...], a: Array) -> tuple[Array, Any]:
     return factor, (factor, it)
 
 
+@own_settings()
 def _cholesky_backward(options: tuple[Any, ...], residual: Any, ct: Array) -> tuple[Array]:
     """With real inner products, so of conj(ct): W = L⁻ᴴ Φ(Lᴴ ct) L⁻¹ is solved for from the left,
     and from the right as the adjoint of a solve from the left."""
@@ -77,6 +81,7 @@ def _with_adjoint(factor: Tile, half: Tile) -> tuple[Tile]:
 _cholesky_of.defvjp(_cholesky_forward, _cholesky_backward)
 
 
+@own_settings()
 def triangular_solve(
     a: Any,
     b: Any,
@@ -114,6 +119,7 @@ def _solve_padded(a: Tile, b: Tile, **options: Any) -> tuple[Tile]:
     return _triangular.solve_triangular(_cholesky.with_identity(a), b, **options)
 
 
+@own_settings()
 def _triangular_forward(options: tuple[Any, ...], a: Array, b: Array) -> tuple[Array, Any]:
     lower, trans, unit, sharding, block = options
     it = system("triangular_solve", (sharding, block), a, b)
@@ -121,6 +127,7 @@ def _triangular_forward(options: tuple[Any, ...], a: Array, b: Array) -> tuple[A
     return x, (a, x, it)
 
 
+@own_settings()
 def _triangular_backward(options: tuple[Any, ...], residual: Any, ct: Array) -> tuple[Array, Array]:
     (lower, trans, unit, *_), (a, x, it) = options, residual
     conjugated = jnp.conj if trans == "C" else lambda y: y
@@ -151,6 +158,7 @@ class LU(NamedTuple):
     u: Array
 
 
+@own_settings()
 def lu(a: Any, *, pivoting: str = "partial", sharding: Any = None, block: int | None = None) -> LU:
     """A[permutation] = L U with row pivoting: L unit lower, U upper triangular.
 
@@ -173,6 +181,7 @@ def _lu_of(options: tuple[Any, ...], a: Array) -> tuple[Array, Array, Array]:
     return _lu_forward(options, a)[0]
 
 
+@own_settings()
 def _lu_forward(options: tuple[Any, ...], a: Array) -> tuple[tuple[Array, Array, Array], Any]:
     pivoting, sharding, block = options
     it = system("lu", (sharding, block), a, a)
@@ -188,6 +197,7 @@ def _triangles(row: Array, col: Array, packed: Array) -> tuple[Array, Array]:
     return jnp.where(row > col, packed, one), jnp.where(row <= col, packed, 0)
 
 
+@own_settings()
 def _lu_backward(options: tuple[Any, ...], residual: Any, cts: Any) -> tuple[Array]:
     lower, upper, pivots, it = residual
     _, of_lower, of_upper = cts

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
+from lapax._settings import own_settings
 from lapax.mesh import _cholesky, _qr, _triangular, _tsqr
 from lapax.mesh._factors import triangular_solve
 from lapax.mesh._grids import Grid
@@ -80,6 +81,7 @@ def _shape(function: str, options: tuple[Any, int | None], a: Array) -> _Shape:
     return _Shape(grid, share, rows, cols, k)
 
 
+@own_settings()
 def qr(
     a: Any, *, mode: str = "reduced", sharding: Any = None, block: int | None = None
 ) -> QR | Array:
@@ -120,6 +122,7 @@ def _both(it: _Shape, a: Array) -> tuple[Array, Array]:
     return q, r
 
 
+@own_settings()
 def _qr_forward(options: tuple[Any, ...], a: Array) -> tuple[tuple[Array | None, Array], Any]:
     mode, sharding, block = options
     if a.shape[0] < a.shape[1]:
@@ -131,6 +134,7 @@ def _qr_forward(options: tuple[Any, ...], a: Array) -> tuple[tuple[Array | None,
     return (None if mode == "r" else q, r), (q, r, it)
 
 
+@own_settings()
 def _qr_backward(options: tuple[Any, ...], residual: Any, cts: Any) -> tuple[Array]:
     q, r, it = residual
     of_q = jnp.zeros_like(q) if cts[0] is None else jnp.conj(cts[0])
@@ -170,6 +174,7 @@ def _right(r: Tile, inner_adjoint: Tile) -> tuple[Tile]:
 _qr_of.defvjp(_qr_forward, _qr_backward)
 
 
+@own_settings()
 def lstsq(a: Any, b: Any, *, sharding: Any = None, block: int | None = None) -> Array:
     """The X of least norm among those of least ‖A X - B‖, for an A of full rank.
 

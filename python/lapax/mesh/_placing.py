@@ -14,6 +14,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
+from lapax._settings import own_settings
 from lapax.mesh import _layout
 from lapax.mesh._grids import AnyMesh, Grid, default_spec, grid_of
 from lapax.mesh._layout import Array, Cut, Dim, Share, Tile
@@ -26,9 +27,8 @@ def inexact(function: str, **arrays: Any) -> list[Array]:
     others that are neither matrix nor vector.
     """
     given = [jnp.asarray(a) for a in arrays.values()]
-    dtype = jnp.result_type(*given)
-    if not jnp.issubdtype(dtype, np.inexact):
-        dtype = jnp.result_type(float)
+    numbers = [a for a in given if jnp.issubdtype(a.dtype, np.inexact)]
+    dtype = jnp.result_type(*numbers) if numbers else jnp.result_type(float)
     if dtype.itemsize < 4:
         raise ValueError(
             f"{function}: expected float32, float64, complex64 or complex128, got {dtype}"
@@ -152,7 +152,7 @@ def run(
     **options: Any,
 ) -> tuple[Array, ...]:
     """`function(*tiles, **options)`, which returns tiles, on each device of the mesh."""
-    with jax.default_matmul_precision("highest"):
+    with own_settings():
         items = tuple(sorted(options.items()))
         results: tuple[Array, ...] = _once(function, mesh, ins, outs, items, *arrays)
     return results
@@ -167,6 +167,7 @@ def _once(*arguments: Any) -> tuple[Array, ...]:
 
 
 @_once.defjvp
+@own_settings()
 def _twice(*_: Any) -> Any:
     raise NotImplementedError("lapax.mesh: expected a first derivative in reverse, got another one")
 

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from lapax._settings import own_settings
 from lapax.mesh._grids import Grid
 from lapax.mesh._layout import Array, Dim, Share, Tile
 from lapax.mesh._panels import (
@@ -128,6 +129,7 @@ def _mean(a: Tile, b: Tile) -> tuple[Tile]:
     return (a._replace(x=(a.x + b.x) / 2),)
 
 
+@own_settings()
 def matmul(a: Any, b: Any, *, sharding: Any = None) -> Array:
     """C = A B of sharded matrices, without a device that holds more than its share of any of them.
 
@@ -158,6 +160,7 @@ def _matmul(sharding: Any, a: Array, b: Array) -> Array:
     return _matmul_forward(sharding, a, b)[0]
 
 
+@own_settings()
 def _matmul_forward(sharding: Any, a: Array, b: Array) -> tuple[Array, Any]:
     grid, (of_a, of_b) = operands("matmul", sharding, a=a, b=b)
     free = not set(of_a.rows) & set(of_b.cols)
@@ -165,6 +168,7 @@ def _matmul_forward(sharding: Any, a: Array, b: Array) -> tuple[Array, Any]:
     return product(grid, (a, of_a), (b, of_b), to), (a, b, _Product(grid, of_a, of_b, to))
 
 
+@own_settings()
 def _matmul_backward(_: Any, residual: Any, ct: Array) -> tuple[Array, Array]:
     a, b, it = residual
     grid, of_a, of_b, to = it.grid, it.a, it.b, it.to

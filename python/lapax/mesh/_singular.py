@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
+from lapax._settings import own_settings
 from lapax.mesh import _polar
 from lapax.mesh._grids import Grid
 from lapax.mesh._layout import Array, Share, Tile, cut_alike
@@ -38,6 +39,7 @@ class SVD(NamedTuple):
     vh: Array
 
 
+@own_settings()
 def polar(a: Any, *, sharding: Any = None, block: int | None = None) -> Polar:
     """A = U H: U [m, n] with orthonormal columns (rows, if m < n), H [n, n] positive semidefinite.
 
@@ -56,6 +58,7 @@ def polar(a: Any, *, sharding: Any = None, block: int | None = None) -> Polar:
     return Polar(jnp.conj(u.T), h)
 
 
+@own_settings()
 def svd(a: Any, *, sharding: Any = None, block: int | None = None) -> SVD:
     """The thin decomposition A = U diag(s) Vᴴ, s descending.
 
@@ -133,6 +136,7 @@ def _polar_of(options: tuple[Any, ...], a: Array) -> tuple[Array, Array]:
     return _polar_forward(options, a)[0]
 
 
+@own_settings()
 def _polar_forward(options: tuple[Any, ...], a: Array) -> tuple[tuple[Array, Array], Any]:
     """U and H of A = U H, or with `left` of A = H U."""
     left, sharding, block = options
@@ -160,6 +164,7 @@ def _right(it: _Shape, u: Array, a: Array) -> Array:
     return hermitian(it.grid, h, it.of_columns)
 
 
+@own_settings()
 def _polar_backward(options: tuple[Any, ...], residual: Any, cts: Any) -> tuple[Array]:
     """With C = Wᴴ Ū V and T the Hermitian part of H̄ between the vectors of H, Ā is
     (W Q + Ū V / S) Vᴴ for Q = (C - Cᴴ)/σ + 2 S T/σ - C/S, where the terms over S are those of
@@ -214,6 +219,7 @@ def _svd_of(options: tuple[Any, int | None], a: Array) -> tuple[Array, Array, Ar
     return result
 
 
+@own_settings()
 def _svd_forward(options: tuple[Any, int | None], a: Array) -> tuple[Any, Any]:
     sharding, block = options
     it = _shape("svd", sharding, a)
@@ -225,6 +231,7 @@ def _svd_forward(options: tuple[Any, int | None], a: Array) -> tuple[Any, Any]:
     return (w, s, jnp.conj(v.T)), (w, s, v, it)
 
 
+@own_settings()
 def _svd_backward(options: tuple[Any, int | None], residual: Any, cts: Any) -> tuple[Array]:
     """With C = Uᴴ Ū and D = Vᴴ V̄, Ā is (U P + Ū / S) Vᴴ for P = [F ∘ (C - Cᴴ)] S +
     S [F ∘ (D - Dᴴ)] + s̄ + i Im diag C / S - C/S, where the terms over S are those of m > n."""

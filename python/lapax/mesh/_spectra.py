@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from lapax._settings import own_settings
 from lapax.mesh import _jacobi
 from lapax.mesh._grids import Grid
 from lapax.mesh._layout import Array, Share, Tile, cut_alike
@@ -30,6 +31,7 @@ class Eigh(NamedTuple):
     eigenvectors: Array
 
 
+@own_settings()
 def eigh(a: Any, *, sharding: Any = None) -> Eigh:
     """Eigenvalues, ascending, and vectors of the Hermitian part of A.
 
@@ -49,6 +51,7 @@ def eigh_of(options: tuple[Any, bool], a: Array) -> tuple[Array, Array]:
     return _eigh_forward(options, a)[0]
 
 
+@own_settings()
 def _eigh_forward(options: tuple[Any, bool], a: Array) -> tuple[tuple[Array, Array], Any]:
     sharding, descending = options
     grid, (share,) = operands("eigh", sharding, a=a)
@@ -70,6 +73,7 @@ class _Residual(NamedTuple):
     share: Share
 
 
+@own_settings()
 def _eigh_backward(options: tuple[Any, bool], residual: Any, cts: Any) -> tuple[Array]:
     values, vectors, (grid, share) = residual
     of_values, of_vectors = cts[0], jnp.conj(cts[1])

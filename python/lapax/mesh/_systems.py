@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from lapax._settings import own_settings
 from lapax.mesh import _cholesky, _lu, _triangular
 from lapax.mesh._factors import outer, triangular_solve
 from lapax.mesh._layout import Array, Tile
@@ -17,6 +18,7 @@ from lapax.mesh._products import product
 ASSUMED = ("gen", "pos", "lower triangular", "upper triangular")
 
 
+@own_settings()
 def solve(
     a: Any,
     b: Any,
@@ -83,6 +85,7 @@ def _solve(options: tuple[Any, ...], a: Array, b: Array) -> Array:
     return _solve_forward(options, a, b)[0]
 
 
+@own_settings()
 def _solve_forward(options: tuple[Any, ...], a: Array, b: Array) -> tuple[Array, Any]:
     assume_a, pivoting, sharding, block = options
     it = system("solve", (sharding, block), a, b)
@@ -91,6 +94,7 @@ def _solve_forward(options: tuple[Any, ...], a: Array, b: Array) -> tuple[Array,
     return x, (factors, x, it)
 
 
+@own_settings()
 def _solve_backward(options: tuple[Any, ...], residual: Any, ct: Array) -> tuple[Array, Array]:
     (assume_a, *_), (factors, x, it) = options, residual
     y = _by_factors(it, factors, ct, assume_a, trans="T")
@@ -104,6 +108,7 @@ def _solve_backward(options: tuple[Any, ...], residual: Any, ct: Array) -> tuple
 _solve.defvjp(_solve_forward, _solve_backward)
 
 
+@own_settings()
 def inv(
     a: Any, *, pivoting: str = "partial", sharding: Any = None, block: int | None = None
 ) -> Array:
@@ -124,6 +129,7 @@ def _inv(options: tuple[Any, ...], a: Array) -> Array:
     return _inv_forward(options, a)[0]
 
 
+@own_settings()
 def _inv_forward(options: tuple[Any, ...], a: Array) -> tuple[Array, Any]:
     pivoting, sharding, block = options
     it = system("inv", (sharding, block), a, a)
@@ -135,6 +141,7 @@ def _inverse(a: Tile, *, pivoting: str) -> tuple[Tile]:
     return _lu.inverse(*_lu.lu(a, pivoting=pivoting))
 
 
+@own_settings()
 def _inv_backward(options: tuple[Any, ...], residual: Any, ct: Array) -> tuple[Array]:
     x, it = residual
     left = product(it.grid, (x, it.a), (ct, it.a), it.a, trans_x="T")
@@ -151,6 +158,7 @@ class Slogdet(NamedTuple):
     logabsdet: Array
 
 
+@own_settings()
 def slogdet(
     a: Any, *, pivoting: str = "partial", sharding: Any = None, block: int | None = None
 ) -> Slogdet:
@@ -171,6 +179,7 @@ def _slogdet(options: tuple[Any, ...], a: Array) -> tuple[Array, Array]:
     return _slogdet_forward(options, a)[0]
 
 
+@own_settings()
 def _slogdet_forward(options: tuple[Any, ...], a: Array) -> tuple[tuple[Array, Array], Any]:
     pivoting, sharding, block = options
     it = system("slogdet", (sharding, block), a, a)
@@ -181,6 +190,7 @@ def _slogdet_forward(options: tuple[Any, ...], a: Array) -> tuple[tuple[Array, A
     return (sign, logarithm), (factors, sign, it)
 
 
+@own_settings()
 def _slogdet_backward(options: tuple[Any, ...], residual: Any, cts: Any) -> tuple[Array]:
     """d log|det| = Re tr(A⁻¹ dA) and d sign = i sign Im tr(A⁻¹ dA), as A⁻ᵀ times one number."""
     factors, sign, it = residual
@@ -198,6 +208,7 @@ def _slogdet_backward(options: tuple[Any, ...], residual: Any, cts: Any) -> tupl
 _slogdet.defvjp(_slogdet_forward, _slogdet_backward)
 
 
+@own_settings()
 def det(
     a: Any, *, pivoting: str = "partial", sharding: Any = None, block: int | None = None
 ) -> Array:

@@ -43,7 +43,9 @@ def example(name):
 @pytest.mark.parametrize("name", OWN)
 def test_examples_are_right(name):
     code, expected = example(name)
-    got = np.asarray(eval(code, NAMES))
+    # A user's settings are not for what lapax does by JAX.
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        got = np.asarray(eval(code, NAMES))
     assert got.shape == np.shape(expected)
     np.testing.assert_allclose(got, expected, atol=1e-5)
 
