@@ -156,6 +156,7 @@ test-next: $(TESTS)/.lapax ## the tests in Python on the newest JAX there is, pr
 test-full: export LAPAX_SIMD = all
 test-full: export CARGO_PROFILE_DEV_DEBUG_ASSERTIONS = true
 test-full: export ON_OLDEST = all
+test-full: export LAPAX_XLA = optimised
 test-full: test test-borders test-mesh test-emulator test-mutants test-deviceless accuracy-reference test-next test-versions test-plugins
 
 # Every border between kernels for every scalar.
