@@ -4,8 +4,8 @@ pub use crate::parallel::routes::{Routine, Way};
 pub use crate::simd::kind::Kind;
 
 use crate::{
-    banded, block_tridiagonal, cholesky, definite, determinant, eig, eigh, functions, hessenberg,
-    lu, qr, schur, solve, svd, triangular, tridiagonal,
+    banded, block_tridiagonal, cholesky, definite, determinant, eig, eigh, functions,
+    generalised_schur, hessenberg, lu, qr, schur, solve, svd, triangular, tridiagonal,
 };
 
 /// The choices of each family.
@@ -24,6 +24,7 @@ const FAMILIES: &[&[Routine]] = &[
     svd::route::ROUTINES,
     hessenberg::route::ROUTINES,
     schur::route::ROUTINES,
+    generalised_schur::route::ROUTINES,
     eig::route::ROUTINES,
     functions::route::ROUTINES,
 ];

@@ -13,9 +13,20 @@ use crate::kinds::{Kind, square};
 use crate::matrix::{Matrix, departure, ratio, transposed};
 use crate::ratios::LIMIT;
 use crate::sample::{Random, Sample, bits};
-use crate::sweep;
+use crate::sweep::{self, FEW};
 
-for_each_scalar!(residual, hard_cases, chosen_first, not_finite, same_bits_everywhere, refusals,);
+/// The order up to which few pairs have the same bits as many: `FEW_IN_LANES` of the family.
+const FEW_AS_MANY: usize = 16;
+
+for_each_scalar!(
+    residual,
+    hard_cases,
+    chosen_first,
+    not_finite,
+    same_bits_everywhere,
+    neighbours,
+    refusals,
+);
 
 /// S, T, Q and Z by rows, and the eigenvalues.
 struct Form<T: Sample> {
@@ -66,11 +77,14 @@ fn reordered<T: Sample>(batch: usize, n: usize, chosen: &[i32], form: &Form<T>) 
     run((batch, n), start, |pair| reorder_generalised_schur(batch, n, chosen, pair, &Serial))
 }
 
-fn vectors<T: Sample>(which: Which, n: usize, form: &Form<T>) -> Vec<T::Complex> {
-    let mut x = vec![<T::Complex as Scalar>::ZERO; n * n];
-    let [s, t, ..] = &form.matrices;
-    generalised_eigenvectors(which, 1, n, (s, t), &mut x, &Serial).unwrap();
-    x
+/// Those of one pair of a batch of copies.
+fn vectors<T: Sample>(which: Which, batch: usize, n: usize, form: &Form<T>) -> Vec<T::Complex> {
+    let mut x = vec![<T::Complex as Scalar>::ZERO; batch * n * n];
+    let [s, t, ..] = form.matrices.each_ref().map(|x| x.repeat(batch));
+    generalised_eigenvectors(which, batch, n, (&s, &t), &mut x, &Serial).unwrap();
+    let one = x.split_off((batch - 1) * n * n);
+    assert!(x.chunks_exact(one.len().max(1)).all(|x| x == one || x[0].is_nan()), "copies differ");
+    one
 }
 
 /// What a form must be, its residuals, and those of its values and vectors.
@@ -99,15 +113,22 @@ fn check<T: Sample>(n: usize, a: &[T], b: &[T], form: &Form<T>, exponent: i32, w
         let ratio = departure::<T>(unitary);
         assert!(ratio < LIMIT, "{what}: {ratio} from unitary");
     }
-    for which in [Which::Right, Which::Left] {
-        let ratio = worst_vector(which, n, form, exponent);
-        assert!(ratio < LIMIT, "{what}: {which:?} vectors {ratio}");
+    for (which, batch) in
+        [(Which::Right, 1), (Which::Left, 1), (Which::Right, FEW), (Which::Left, FEW)]
+    {
+        let ratio = worst_vector(which, &vectors(which, batch, n, form), n, form, exponent);
+        assert!(ratio < LIMIT, "{what}: {which:?} vectors {ratio}, {batch} of them");
     }
 }
 
 /// The largest residual of a vector of S and T with the eigenvalue that was given.
-fn worst_vector<T: Sample>(which: Which, n: usize, form: &Form<T>, exponent: i32) -> f64 {
-    let x = vectors(which, n, form);
+fn worst_vector<T: Sample>(
+    which: Which,
+    x: &[T::Complex],
+    n: usize,
+    form: &Form<T>,
+    exponent: i32,
+) -> f64 {
     let parts = |x: T::Complex| (f64_of::<T>(x.re()), f64_of::<T>(x.im()));
     let element = |of: &[T], i: usize, j: usize| {
         let x = of[i * n + j].widen(exponent);
@@ -280,9 +301,52 @@ fn same_bits_everywhere<T: Sample>() {
             assert!(bits(x) == bits(y));
         }
         let own = 3 % count * n * n..(3 % count + 1) * n * n;
-        let alone = decomposed(1, n, &a[own.clone()], &b[own.clone()], &Serial);
+        // Of a large pair few go another way.
+        let few = if n <= FEW_AS_MANY { 1 } else { FEW };
+        let (own_a, own_b) = (a[own.clone()].repeat(few), b[own.clone()].repeat(few));
+        let alone = decomposed(few, n, &own_a, &own_b, &Serial);
         for (x, y) in serial.matrices.iter().zip(&alone.matrices) {
-            assert!(bits(&x[own.clone()]) == bits(y));
+            assert!(bits(&x[own.clone()]) == bits(&y[..n * n]));
+        }
+    }
+}
+
+/// Pairs of all kinds in one batch: each has a form, of the same bits as among copies of its own, and alone if it is small.
+fn neighbours<T: Sample>() {
+    for n in [2, 3, 4, 7, 16, 17, 32] {
+        let mut kinds: Vec<Kind> = sweep::kinds(n);
+        kinds.retain(|kind| kind.exponent::<T>() == 0);
+        // All orders of neighbours turn up: a register has up to eight of them.
+        let pairs: Vec<_> = (0..)
+            .zip(kinds.iter().chain(kinds.iter().step_by(3)))
+            .map(|(seed, &kind)| {
+                let other = if seed % 2 == 0 { Kind::Random } else { kind };
+                (kind, rows::<T>(kind, n, seed), rows::<T>(other, n, seed + 100))
+            })
+            .collect();
+        let mut a: Vec<T> = pairs.iter().flat_map(|(_, a, _)| a.clone()).collect();
+        let b: Vec<T> = pairs.iter().flat_map(|(_, _, b)| b.clone()).collect();
+        let size = n * n;
+        a[5 * size + 1] = T::nan();
+        let form = decomposed(pairs.len(), n, &a, &b, &Serial);
+        for (k, (kind, own_a, own_b)) in pairs.iter().enumerate() {
+            let own = k * size..(k + 1) * size;
+            let mine = form.matrices.each_ref().map(|x| x[own.clone()].to_vec());
+            if k == 5 {
+                assert!(mine.iter().flatten().all(|x| x.is_nan()), "{n}");
+                continue;
+            }
+            for batch in if n <= FEW_AS_MANY { vec![1, FEW + 1] } else { vec![FEW + 1] } {
+                let (a, b) = (own_a.repeat(batch), own_b.repeat(batch));
+                let same = decomposed(batch, n, &a, &b, &Serial);
+                for (x, y) in mine.iter().zip(&same.matrices) {
+                    assert!(bits(&x.repeat(batch)) == bits(y), "{kind:?} {n}, {batch} of them");
+                }
+            }
+            let values = k * n..(k + 1) * n;
+            let (alpha, beta) = (form.alpha[values.clone()].to_vec(), form.beta[values].to_vec());
+            let mine = Form { matrices: mine, alpha, beta };
+            check(n, own_a, own_b, &mine, 0, &format!("{kind:?} {n}, among others"));
         }
     }
 }
@@ -295,5 +359,5 @@ fn refusals<T: Sample>() {
     let error = generalised_schur(1, 2, pair, &Serial).unwrap_err().to_string();
     assert!(error.contains('z'), "{error}");
     let empty = decomposed::<T>(3, 0, &[], &[], &Serial);
-    assert!(empty.alpha.is_empty() && vectors(Which::Left, 0, &empty).is_empty());
+    assert!(empty.alpha.is_empty() && vectors(Which::Left, 1, 0, &empty).is_empty());
 }

@@ -9,15 +9,20 @@ mod pair;
 mod pencil;
 mod reduce;
 mod reorder;
+pub(crate) mod route;
 mod single;
 
 use lapax_core::{Items, ItemsInOut, ItemsMut, for_each};
 use lapax_cpu_macros::per_scalar;
 
+use crate::lanes::generalised_schur::vectors::Eigenvectors;
+use crate::lanes::generalised_schur::{Decompose, Operands};
 use crate::parallel::cost::nanoseconds;
+use crate::parallel::groups::for_each_group;
 use crate::simd::arch::Arch;
-use crate::{Error, InOut, Scalar, Threads};
-use single::{Results, Work};
+use crate::{Error, InOut, Scalar, Side, Threads};
+use route::{Route, route};
+use single::{Lanes, Results, Work};
 
 pub use eigenvectors::Which;
 
@@ -55,17 +60,25 @@ pub fn generalised_schur<T: Scalar>(
     if batch == 0 || n == 0 {
         return Ok(());
     }
-    for_each(
-        batch,
-        operands,
-        cost::<T>(n, ITERATION),
-        threads,
-        || Work::new(n),
-        |work, one| {
-            let (s, t, q, z, alpha, beta) = one;
-            work.decompose(Results::<T> { s, t, q, z, alpha, beta }, arch);
-        },
-    );
+    match route(batch, n) {
+        Route::Lanes => {
+            let finish = || Lanes { work: Work::new(n), arch };
+            let kernel = Decompose { n, finish };
+            for_each_group::<T::Double, _>(batch, operands, lanes_cost(n), threads, &kernel);
+        }
+        Route::Single => {
+            for_each(
+                batch,
+                operands,
+                cost::<T>(n, ITERATION),
+                threads,
+                || Work::new(n),
+                |work, (s, t, q, z, alpha, beta)| {
+                    work.decompose(Results::<T> { s, t, q, z, alpha, beta }, arch);
+                },
+            );
+        }
+    }
     Ok(())
 }
 
@@ -126,13 +139,32 @@ pub fn generalised_eigenvectors<T: Scalar>(
     if batch == 0 || n == 0 {
         return Ok(());
     }
-    type Complex<T> = <<T as Scalar>::Double as lapax_core::Scalar>::Complex;
-    let zeros = |count| vec![<Complex<T> as lapax_core::Scalar>::ZERO; count];
-    let (cost, arch) = (cost::<T>(n, SUBSTITUTIONS), Arch::new());
-    let scratch = || (Work::new(n), zeros(n * n), zeros(n));
-    for_each(batch, operands, cost, threads, scratch, |(work, vectors, sums), (s, t, x)| {
-        work.eigenvectors::<T>(which, (s, t), x, (vectors, sums), arch);
-    });
+    match route::vectors(batch, n) {
+        Route::Lanes => {
+            let side = match which {
+                Which::Right => Side::Right,
+                Which::Left => Side::Left,
+            };
+            let kernel = Eigenvectors { n, side };
+            for_each_group::<T::Double, _>(batch, operands, vectors_cost(n), threads, &kernel);
+        }
+        Route::Single => {
+            type Complex<T> = <<T as Scalar>::Double as lapax_core::Scalar>::Complex;
+            let zeros = |count| vec![<Complex<T> as lapax_core::Scalar>::ZERO; count];
+            let (cost, arch) = (cost::<T>(n, SUBSTITUTIONS), Arch::new());
+            let scratch = || (Work::new(n), zeros(n * n), zeros(n));
+            for_each(
+                batch,
+                operands,
+                cost,
+                threads,
+                scratch,
+                |(work, vectors, sums), (s, t, x)| {
+                    work.eigenvectors::<T>(which, (s, t), x, (vectors, sums), arch);
+                },
+            );
+        }
+    }
     Ok(())
 }
 
@@ -150,15 +182,6 @@ impl<'a, T: Scalar> Pair<'a, T> {
     }
 }
 
-type Operands<'a, T> = (
-    ItemsInOut<'a, T>,
-    ItemsInOut<'a, T>,
-    ItemsInOut<'a, T>,
-    ItemsInOut<'a, T>,
-    ItemsMut<'a, <T as lapax_core::Scalar>::Complex>,
-    ItemsMut<'a, <T as lapax_core::Scalar>::Real>,
-);
-
 /// Products of numbers over n³: Golub and Van Loan count 33 with both factors; the other two are bounds.
 const ITERATION: usize = 33;
 const EXCHANGES: usize = 6;
@@ -167,4 +190,13 @@ const SUBSTITUTIONS: usize = 2;
 /// An estimate of one pair's time.
 fn cost<T: Scalar>(n: usize, products: usize) -> usize {
     nanoseconds::<T::Double>(n.saturating_mul(n).saturating_mul(n).saturating_mul(products))
+}
+
+/// The same in lanes, from the times at `route::LANES`: of forms, and of vectors.
+fn lanes_cost(n: usize) -> usize {
+    n.saturating_mul(n).saturating_mul(25 + n)
+}
+
+fn vectors_cost(n: usize) -> usize {
+    n.saturating_mul(n).saturating_mul(5)
 }

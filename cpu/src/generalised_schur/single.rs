@@ -5,6 +5,8 @@ use lapax_core::{Real as _, Scalar as _};
 use super::eigenvectors::{Form, Which};
 use super::pencil::Pencil;
 use crate::Scalar;
+use crate::lanes;
+use crate::lanes::generalised_schur::Finish;
 use crate::simd::arch::Arch;
 use crate::simd::range::{largest_part, power_near_reciprocal};
 use crate::simd::scalar::{nan, narrow, widen};
@@ -17,6 +19,31 @@ pub(crate) struct Results<'a, T: Scalar> {
     pub(crate) z: &'a mut [T],
     pub(crate) alpha: &'a mut [T::Complex],
     pub(crate) beta: &'a mut [T::Real],
+}
+
+impl<T: Scalar> Results<'_, T> {
+    /// There are none.
+    fn refuse(self) {
+        [self.s, self.t, self.q, self.z].into_iter().for_each(|x| x.fill(nan()));
+        self.alpha.fill(nan());
+        self.beta.fill(nan());
+    }
+}
+
+/// What ends the work of lanes.
+pub(crate) struct Lanes<D: Scalar> {
+    pub(crate) work: Work<D>,
+    pub(crate) arch: Arch,
+}
+
+impl<D: Scalar<Real = f64>, T: Scalar<Double = D>> Finish<T> for Lanes<D> {
+    fn finish(&mut self, ([s, t, q, z], alpha, beta): lanes::generalised_schur::Results<'_, T>) {
+        self.work.settle(Results { s, t, q, z, alpha, beta }, self.arch);
+    }
+
+    fn single(&mut self, ([s, t, q, z], alpha, beta): lanes::generalised_schur::Results<'_, T>) {
+        self.work.decompose(Results { s, t, q, z, alpha, beta }, self.arch);
+    }
 }
 
 /// What one pair after another reuses.
@@ -117,22 +144,25 @@ impl<D: Scalar<Real = f64>> Work<D> {
             narrow(s, &self.s);
             narrow(t, &self.t);
         }
-        // Values of the form as it was rounded: those that its vectors belong to.
-        let rounded = if done.is_some() { self.load(s, t) } else { None };
-        let Some([of_s, of_t]) = rounded else {
-            [s, t, q, z].into_iter().for_each(|x| x.fill(nan()));
-            alpha.fill(nan());
-            return beta.fill(nan());
-        };
+        let of = Results { s, t, q, z, alpha, beta };
+        if done.is_none() {
+            return of.refuse();
+        }
+        adjoint(&mut self.qh, self.n, D::conj);
+        adjoint(&mut self.zt, self.n, |x| x);
+        narrow(of.q, &self.qh);
+        narrow(of.z, &self.zt);
+        self.settle(of, arch);
+    }
+
+    /// The values of the form as it was rounded: those that its vectors belong to.
+    fn settle<T: Scalar<Double = D>>(&mut self, of: Results<'_, T>, arch: Arch) {
+        let Some([of_s, of_t]) = self.load(of.s, of.t) else { return of.refuse() };
         self.find_values(arch);
         self.alpha.iter_mut().for_each(|x| *x = x.scale(of_s));
         self.beta.iter_mut().for_each(|x| *x *= of_t);
-        adjoint(&mut self.qh, self.n, D::conj);
-        adjoint(&mut self.zt, self.n, |x| x);
-        narrow(q, &self.qh);
-        narrow(z, &self.zt);
-        narrow(alpha, &self.alpha);
-        narrow(beta, &self.beta);
+        narrow(of.alpha, &self.alpha);
+        narrow(of.beta, &self.beta);
     }
 
     /// S and T of order 1, and by what they are multiplied again; `None` where they are not finite.

@@ -7,17 +7,20 @@
 
 pub(crate) mod banded;
 pub(crate) mod block_tridiagonal;
+mod bulge;
 pub(crate) mod cholesky;
 pub(crate) mod cholesky_update;
 pub(crate) mod definite;
 pub(crate) mod eigh;
 pub(crate) mod exponential;
+pub(crate) mod generalised_schur;
 pub(crate) mod lu;
 pub(crate) mod pack;
 mod pack_double;
 mod phase;
 pub(crate) mod qr;
 mod reflector;
+mod rotation;
 mod rotations;
 mod scaling;
 pub(crate) mod schur;

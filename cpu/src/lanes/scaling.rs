@@ -45,6 +45,15 @@ impl<S: Simd, X: Lane<S>> Extent<S, X> {
         (scaling.failed.or(lost), scaling.powers)
     }
 
+    /// What brings the largest part of any element near 1.
+    #[inline(always)]
+    pub(crate) fn scaling_to_one(self, simd: S) -> Scaling<S, X> {
+        let failed = self.not_finite.is_nan();
+        let powers = Vector::read(simd, &numbers(self.largest).map(power_near_reciprocal));
+        let one = Vector::splat(simd, X::Real::ONE);
+        Scaling { failed, powers: Vector::choose(failed, one, powers), needed: true }
+    }
+
     /// What brings norms near 1.
     #[inline(always)]
     pub(crate) fn scaling(self, simd: S) -> Scaling<S, X> {

@@ -22,30 +22,30 @@ pub(crate) fn budget(n: usize) -> usize {
 /// The block of each lane.
 #[derive(Clone, Copy)]
 pub(crate) struct Block<S: Simd, R: LaneReal> {
-    pub(super) first: Vector<S, R>,
+    pub(crate) first: Vector<S, R>,
     /// Its last row; below zero where all is done.
-    pub(super) last: Vector<S, R>,
+    pub(crate) last: Vector<S, R>,
     /// Sweeps since it lost a row.
-    stalled: Vector<S, R>,
+    pub(crate) stalled: Vector<S, R>,
 }
 
 impl<S: Simd, R: LaneReal> Block<S, R> {
     /// All of a matrix of order n, at first.
     #[inline(always)]
-    pub(super) fn new(simd: S, n: usize) -> Self {
+    pub(crate) fn new(simd: S, n: usize) -> Self {
         let zero = Vector::splat(simd, R::ZERO);
         Self { first: zero, last: Vector::splat(simd, row(n - 1)), stalled: zero }
     }
 
     /// The lanes with work left.
     #[inline(always)]
-    pub(super) fn active(&self, simd: S) -> Mask<S, R> {
+    pub(crate) fn active(&self, simd: S) -> Mask<S, R> {
         Vector::splat(simd, R::ZERO).less(self.last)
     }
 
     /// From the first row of any active block to the last one: both included.
     #[inline(always)]
-    pub(super) fn rows(&self, simd: S, active: Mask<S, R>, n: usize) -> (usize, usize) {
+    pub(crate) fn rows(&self, simd: S, active: Mask<S, R>, n: usize) -> (usize, usize) {
         let (mut first, mut last) = (0, n - 1);
         let at = |i| Vector::<S, R>::splat(simd, row(i));
         while first + 1 < last && !active.and(self.first.less(at(first + 1))).any() {
@@ -59,7 +59,7 @@ impl<S: Simd, R: LaneReal> Block<S, R> {
 
     /// The lanes whose next sweep takes exceptional shifts from the top, and from the bottom.
     #[inline(always)]
-    pub(super) fn exceptional(&self, simd: S) -> [Mask<S, R>; 2] {
+    pub(crate) fn exceptional(&self, simd: S) -> [Mask<S, R>; 2] {
         PATIENCE.map(|many| self.stalled.equal(Vector::splat(simd, row(many))))
     }
 

@@ -8,6 +8,7 @@ use pulp::Simd;
 
 use super::active::{Block, budget};
 use super::two_by_two::{standard, turn};
+use crate::lanes::bulge::Bulge;
 use crate::lanes::reflector::reflector;
 use crate::simd::lane::row;
 use crate::simd::lane_real::LaneReal;
@@ -251,103 +252,4 @@ impl<S: Simd, R: LaneReal> Rotation<S, R> {
             *y = q.reg();
         }
     }
-}
-
-/// The reflector I − tau·x·xᵀ with x = [1; v] in three rows, or in two.
-///
-/// In lanes without it tau and v are zero, and what they are multiplied by becomes zero too: x − 0·0
-/// is x, but x − 0·y is not where x is −0 and y below zero.
-#[derive(Clone, Copy)]
-struct Bulge<S: Simd, R: LaneReal> {
-    tau: Vector<S, R>,
-    v: [Vector<S, R>; 2],
-    lanes: Mask<S, R>,
-    /// The lanes whose block has the third row: in others that is another block's, or done.
-    three: Mask<S, R>,
-}
-
-impl<S: Simd, R: LaneReal> Bulge<S, R> {
-    /// Rows k, k + 1 and k + 2 of columns of length n.
-    #[inline(always)]
-    fn rows(self, simd: S, a: &mut [R::Reg<S>], n: usize, k: usize) {
-        let Self { tau, v: [v, w], lanes, three } = self;
-        let (tau_v, tau_w) = (tau * v, tau * w);
-        let zero = Vector::splat(simd, R::ZERO);
-        for column in a.chunks_exact_mut(n) {
-            if let [x, y, z] = &mut column[k..k + 3] {
-                let (p, q, r) = load3(simd, *x, *y, *z);
-                let sum = Vector::choose(lanes, p.add_mul(v, q).add_mul(w, r), zero);
-                *x = p.sub_mul(tau, sum).reg();
-                *y = q.sub_mul(tau_v, sum).reg();
-                *z = Vector::choose(three, r.sub_mul(tau_w, sum), r).reg();
-            }
-        }
-    }
-
-    /// Columns k, k + 1 and k + 2 in some rows.
-    #[inline(always)]
-    fn columns(self, simd: S, a: &mut [R::Reg<S>], n: usize, k: usize, (from, to): (usize, usize)) {
-        let Self { tau, v: [v, w], lanes, three } = self;
-        let (tau_v, tau_w) = (tau * v, tau * w);
-        let zero = Vector::splat(simd, R::ZERO);
-        let (x, rest) = a[k * n..(k + 3) * n].split_at_mut(n);
-        let (y, z) = rest.split_at_mut(n);
-        let (x, y, z) = (&mut x[from..to], &mut y[from..to], &mut z[from..to]);
-        for ((x, y), z) in x.iter_mut().zip(y).zip(z) {
-            let (p, q, r) = load3(simd, *x, *y, *z);
-            let sum = Vector::choose(lanes, p.add_mul(v, q).add_mul(w, r), zero);
-            *x = p.sub_mul(tau, sum).reg();
-            *y = q.sub_mul(tau_v, sum).reg();
-            *z = Vector::choose(three, r.sub_mul(tau_w, sum), r).reg();
-        }
-    }
-
-    /// Rows k and k + 1.
-    #[inline(always)]
-    fn two_rows(self, simd: S, a: &mut [R::Reg<S>], n: usize, k: usize) {
-        let Self { tau, v: [v, _], lanes, .. } = self;
-        let tau_v = tau * v;
-        let zero = Vector::splat(simd, R::ZERO);
-        for column in a.chunks_exact_mut(n) {
-            if let [x, y] = &mut column[k..k + 2] {
-                let (p, q) = (Vector::from_reg(simd, *x), Vector::from_reg(simd, *y));
-                let sum = Vector::choose(lanes, p.add_mul(v, q), zero);
-                *x = p.sub_mul(tau, sum).reg();
-                *y = q.sub_mul(tau_v, sum).reg();
-            }
-        }
-    }
-
-    /// Columns k and k + 1 in some rows.
-    #[inline(always)]
-    fn two_columns(
-        self,
-        simd: S,
-        a: &mut [R::Reg<S>],
-        n: usize,
-        k: usize,
-        (from, to): (usize, usize),
-    ) {
-        let Self { tau, v: [v, _], lanes, .. } = self;
-        let tau_v = tau * v;
-        let zero = Vector::splat(simd, R::ZERO);
-        let (x, y) = a[k * n..(k + 2) * n].split_at_mut(n);
-        for (x, y) in x[from..to].iter_mut().zip(&mut y[from..to]) {
-            let (p, q) = (Vector::from_reg(simd, *x), Vector::from_reg(simd, *y));
-            let sum = Vector::choose(lanes, p.add_mul(v, q), zero);
-            *x = p.sub_mul(tau, sum).reg();
-            *y = q.sub_mul(tau_v, sum).reg();
-        }
-    }
-}
-
-#[inline(always)]
-fn load3<S: Simd, R: LaneReal>(
-    simd: S,
-    x: R::Reg<S>,
-    y: R::Reg<S>,
-    z: R::Reg<S>,
-) -> (Vector<S, R>, Vector<S, R>, Vector<S, R>) {
-    let load = |reg| Vector::from_reg(simd, reg);
-    (load(x), load(y), load(z))
 }

@@ -1,10 +1,10 @@
 //! The Schur form of a small matrix in each lane: A = Z·T·Zᴴ, T (quasi-)triangular.
 
-mod active;
+pub(crate) mod active;
 pub(crate) mod eig;
 mod francis;
 pub(crate) mod hessenberg;
-mod single_shift;
+pub(crate) mod single_shift;
 mod two_by_two;
 
 use lapax_core::{InOut, ItemsInOut, ItemsMut, Scalar as _};

@@ -7,8 +7,8 @@ use lapax_core::{Real as _, Scalar as _};
 use pulp::Simd;
 
 use super::active::{Block, budget};
+use crate::lanes::rotation::{Rotation, halves};
 use crate::simd::lane::row;
-use crate::simd::lane_real::LaneReal as _;
 use crate::simd::vector::{Lane, Mask, Reg, Vector};
 
 /// H of each lane, of a norm near 1, n × n and column-major, zero below its first subdiagonal; T on
@@ -109,9 +109,9 @@ impl<S: Simd, X: Lane<S>> SingleShift<'_, S, X> {
             rotation.rows(simd, &mut self.h[k * n * X::PARTS..right * n * X::PARTS], n, k);
             let columns = k * n * X::PARTS..(k + 2) * n * X::PARTS;
             let rows = (top, (k + 3).min(last + 1));
-            rotation.columns(simd, &mut self.h[columns.clone()], rows);
+            rotation.columns(simd, halves(&mut self.h[columns.clone()]), rows);
             if let Some(q) = &mut self.q {
-                rotation.columns(simd, &mut q[columns], (0, n));
+                rotation.columns(simd, halves(&mut q[columns]), (0, n));
             }
         }
     }
@@ -119,7 +119,7 @@ impl<S: Simd, X: Lane<S>> SingleShift<'_, S, X> {
 
 /// The eigenvalue of [a b; c d] nearer to d.
 #[inline(always)]
-fn wilkinson<S: Simd, X: Lane<S>>(simd: S, [a, b, c, d]: [X; 4]) -> X {
+pub(crate) fn wilkinson<S: Simd, X: Lane<S>>(simd: S, [a, b, c, d]: [X; 4]) -> X {
     let splat = |x| Vector::<S, X::Real>::splat(simd, x);
     let (zero, one) = (splat(X::Real::ZERO), splat(X::Real::ONE));
     let difference = a - d;
@@ -151,70 +151,4 @@ fn square_root<S: Simd, X: Lane<S>>(simd: S, z: X) -> X {
         Vector::choose(right, larger, smaller.abs()),
         Vector::choose(right, smaller, larger.with_sign(z.im())),
     )
-}
-
-/// The rotation [c s; −s̄ c] with c real of some lanes, and c = 1 in others.
-#[derive(Clone, Copy)]
-struct Rotation<S: Simd, X: Lane<S>> {
-    c: Vector<S, X::Real>,
-    s: X,
-    lanes: Mask<S, X::Real>,
-}
-
-impl<S: Simd, X: Lane<S>> Rotation<S, X> {
-    /// The one that brings [f; g] to [r; 0] in some lanes, the identity in others.
-    #[inline(always)]
-    fn new(simd: S, mut f: X, mut g: X, lanes: Mask<S, X::Real>) -> Self {
-        let splat = |x| Vector::<S, X::Real>::splat(simd, x);
-        let (zero, one) = (splat(X::Real::ZERO), splat(X::Real::ONE));
-        let eps = X::Real::EPSILON;
-        let low = splat(X::Real::LOW);
-        let enough = splat(X::Real::LOW / (eps * eps * eps * eps));
-        let (mut f_square, mut g_square) = (f.norm_squared(), g.norm_squared());
-        let lost = lanes.and((f_square + g_square).less(enough));
-        if lost.any() {
-            let size = f.abs1().max(g.abs1()).max(splat(X::Real::SAFE_MIN));
-            let scale = Vector::choose(lost, one / size, one);
-            (f, g) = (f.scale(scale), g.scale(scale));
-            (f_square, g_square) = (f.norm_squared(), g.norm_squared());
-        }
-        let norm = (f_square + g_square).sqrt();
-        let on = lanes.and(zero.less(g_square));
-        // With an f that is nothing beside g, it exchanges.
-        let tilted = low.less_or_equal(f_square);
-        let root = Vector::choose(tilted, f_square.sqrt() * norm, norm);
-        let reciprocal = one / Vector::choose(on, root, one);
-        let c = Vector::choose(tilted, f_square * reciprocal, zero);
-        let s = X::choose(tilted, f, X::from_real(one)) * g.conj().scale(reciprocal);
-        Self { c: Vector::choose(on, c, one), s, lanes: on }
-    }
-
-    #[inline(always)]
-    fn rotate(self, x: X, y: X) -> (X, X) {
-        let Self { c, s, lanes } = self;
-        let (p, q) = (x.scale(c), y.scale(c));
-        (p.add_mul_in(lanes, s, y), q.sub_mul_in(lanes, s.conj(), x))
-    }
-
-    /// Rows k and k + 1 of columns of length n.
-    #[inline(always)]
-    fn rows(self, simd: S, a: &mut [Reg<S, X>], n: usize, k: usize) {
-        for column in a.chunks_exact_mut(n * X::PARTS) {
-            let (x, y) = self.rotate(X::load(simd, column, k), X::load(simd, column, k + 1));
-            x.store(column, k);
-            y.store(column, k + 1);
-        }
-    }
-
-    /// [x y] ← [x y]·Gᴴ for two columns, in some rows.
-    #[inline(always)]
-    fn columns(self, simd: S, columns: &mut [Reg<S, X>], (from, to): (usize, usize)) {
-        let adjoint = Self { s: self.s.conj(), ..self };
-        let (x, y) = columns.split_at_mut(columns.len() / 2);
-        for i in from..to {
-            let (p, q) = adjoint.rotate(X::load(simd, x, i), X::load(simd, y, i));
-            p.store(x, i);
-            q.store(y, i);
-        }
-    }
 }
