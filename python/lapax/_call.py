@@ -83,6 +83,12 @@ def ffi_call(name: str, *args: ArrayLike, **options: Any) -> Any:
     return results[0] if len(results) == 1 else result_type(op)(*results)
 
 
+def abstract(name: str, *avals: Any, **options: Any) -> list[Any]:
+    """What `ffi_call` of an op without free dimensions returns for arrays of these types."""
+    attrs, sizes = _sort_options(_signature_of(name), options)
+    return _abstract(*avals, name=name, attrs=attrs, sizes=sizes)
+
+
 @functools.cache
 def result_type(op: str) -> type[Any]:
     """The named tuple of an op with several results, `GetrfResult` for getrf."""
