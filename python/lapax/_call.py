@@ -84,8 +84,11 @@ def ffi_call(name: str, *args: ArrayLike, **options: Any) -> Any:
 
 
 def abstract(name: str, *avals: Any, **options: Any) -> list[Any]:
-    """What `ffi_call` of an op without free dimensions returns for arrays of these types."""
-    attrs, sizes = _sort_options(_signature_of(name), options)
+    """What `ffi_call` returns for arrays of these types."""
+    signature = _signature_of(name)
+    attrs, sizes = _sort_options(signature, options)
+    if len(sizes) < len(signature.free_dims):
+        sizes = _with_all_sizes(name, signature, avals, attrs, sizes)
     return _abstract(*avals, name=name, attrs=attrs, sizes=sizes)
 
 
