@@ -83,6 +83,15 @@ def ffi_call(name: str, *args: ArrayLike, **options: Any) -> Any:
     return results[0] if len(results) == 1 else result_type(op)(*results)
 
 
+def abstract(name: str, *avals: Any, **options: Any) -> list[Any]:
+    """What `ffi_call` returns for arrays of these types."""
+    signature = _signature_of(name)
+    attrs, sizes = _sort_options(signature, options)
+    if len(sizes) < len(signature.free_dims):
+        sizes = _with_all_sizes(name, signature, avals, attrs, sizes)
+    return _abstract(*avals, name=name, attrs=attrs, sizes=sizes)
+
+
 @functools.cache
 def result_type(op: str) -> type[Any]:
     """The named tuple of an op with several results, `GetrfResult` for getrf."""

@@ -42,10 +42,9 @@ def _roots(_: Any, avals: Sequence[Any]) -> Iterator[Case]:
 
 
 def _root(a: Array) -> list[Array]:
-    from lapax.linalg._arguments import complex_dtype
     from lapax.linalg._sqrtm import principal_square_root
 
-    return [principal_square_root(a.astype(complex_dtype(a.dtype)))]
+    return [principal_square_root(a)]
 
 
 # X of A·X + X·B = C.

@@ -280,10 +280,18 @@ def _product(d: Array, e: Array, x: Array) -> Array:
 def _dense(ab: Array, lower: bool) -> Array:
     """The Hermitian matrix of which the diagonals of one triangle are given."""
     whole, beside, n = both_triangles(ab, lower), ab.shape[-2] - 1, ab.shape[-1]
-    column = jnp.arange(n)
-    row = beside + column[:, None] - column
-    there = (row >= 0) & (row <= 2 * beside)
-    return jnp.where(there, whole[..., jnp.clip(row, 0, 2 * beside), column], 0)
+    if 2 * beside > n:
+        column = jnp.arange(n)
+        row = beside + column[:, None] - column
+        there = (row >= 0) & (row <= 2 * beside)
+        return jnp.where(there, whole[..., jnp.clip(row, 0, 2 * beside), column], 0)
+    # A(i, j) is number j·(n + 1) + (beside + i − j), less `beside`, of Aᵀ by rows: that of rows of
+    # diagonals of n + 1 numbers. To gather them takes 49 us of order 64 and 118 of 256, this 9 and
+    # 80 (f64, five diagonals, two cores of Zen 5).
+    widths = [(0, 0)] * (ab.ndim - 1) + [(0, n - 2 * beside)]
+    by_columns = jnp.pad(jnp.swapaxes(whole, -1, -2), widths).reshape(*ab.shape[:-2], n * (n + 1))
+    transpose = by_columns[..., beside : beside + n * n].reshape(*ab.shape[:-2], n, n)
+    return jnp.conj(transpose)
 
 
 def _range(function: str, select: str, select_range: Range, n: int) -> tuple[float, float]:

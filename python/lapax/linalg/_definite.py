@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
+import numpy as np
 from jax.lax.linalg import triangular_solve
 
 from lapax._settings import own_settings
@@ -23,6 +24,7 @@ from lapax.linalg._arguments import (
     right_hand_sides,
     same_batch,
 )
+from lapax.linalg._targets import by_target
 
 __all__ = [
     "SolveLogdet",
@@ -97,7 +99,7 @@ def solve_logdet(
     columns, restore = right_hand_sides("solve_logdet", b, a.shape[-1], b.ndim == 1)
     same_batch("solve_logdet", a=(a, 2), b=(columns, 2))
     retry = _Retry(jitter, growth, attempts if jitter > 0 else 0)
-    factor, added, logdet, x, quadratic = _from_one_factor(retry, (a + adjoint(a)) / 2, columns)
+    factor, added, logdet, x, quadratic = _from_one_factor(retry, a, columns)
     if b.ndim == 1:
         quadratic = quadratic[..., 0]
     return SolveLogdet(restore(x), logdet, quadratic, jnp.sqrt(quadratic), factor, added)
@@ -105,11 +107,36 @@ def solve_logdet(
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _from_one_factor(retry: _Retry, a: Array, b: Array) -> tuple[Array, Array, Array, Array, Array]:
-    factor, added = _factor(a, retry)
-    diagonal = jnp.diagonal(factor, axis1=-2, axis2=-1).real
-    y = _l_solve(factor, b)
-    quadratic = jnp.sum(y.real**2 + y.imag**2, -2)
-    return factor, added, 2 * jnp.log(diagonal).sum(-1), _lh_solve(factor, y), quadratic
+    if retry.attempts == 0 and a.shape[:-2] == np.broadcast_shapes(a.shape[:-2], b.shape[:-2]):
+        right = jnp.broadcast_to(b, (*a.shape[:-2], *b.shape[-2:]))
+        x, factor, logdet = _posv_factor(a, right)
+        added = jnp.zeros(a.shape[:-2], real_dtype(a.dtype))
+    else:
+        factor, added = _factor(_hermitian_part(a), retry)
+        x, logdet = _lh_solve(factor, _l_solve(factor, b)), _logdet(factor)
+    # Not below zero, as ‖L⁻¹·b‖² is not: that has as large an error, and takes another solve.
+    quadratic = jnp.maximum(jnp.sum(b.conj() * x, -2).real, 0)
+    return factor, added, logdet, x, quadratic
+
+
+def _factor_and_solve(a: Array, b: Array) -> tuple[Array, Array, Array]:
+    """x, L and log det A of the Hermitian part."""
+    factor = jnp.linalg.cholesky(a)
+    return _lh_solve(factor, _l_solve(factor, b)), factor, _logdet(factor)
+
+
+_posv_factor = by_target("posv_factor", _factor_and_solve, like=None, uplo="Lower", symmetrize=True)
+"""In one call, which takes half as long as those of the composition: us for 1000 systems of order
+3, 1000 of 8, 300 of 16, 100 of 32, and one of 64 and 256: 29, 104, 92, 134, 15 and 142 beside 66,
+261, 211, 294, 48 and 276 (f64, one right-hand side, two cores of Zen 5)."""
+
+
+def _logdet(factor: Array) -> Array:
+    return 2 * jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1).real).sum(-1)
+
+
+def _hermitian_part(a: Array) -> Array:
+    return (a + adjoint(a)) / 2
 
 
 @_from_one_factor.defjvp
@@ -118,6 +145,7 @@ def _(retry: _Retry, primals: tuple[Array, Array], tangents: tuple[Array, Array]
     (a, b), (da, db) = primals, tangents
     results = _from_one_factor(retry, a, b)
     factor, added, _, x, _ = results
+    da = _hermitian_part(da)
     h = triangular_solve(
         factor, _l_solve(factor, da), lower=True, transpose_a=True, conjugate_a=True
     )

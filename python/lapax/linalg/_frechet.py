@@ -29,7 +29,11 @@ Derivative = Callable[[Array, Array], Array]
 
 
 def primary_function(f: Callable[[Array], Array], derivative: Derivative) -> Any:
-    """f, [..., n, n] to the same shape and dtype, with `derivative` as its Fréchet derivative."""
+    """f, [..., n, n] to the same shape, with `derivative` as its Fréchet derivative.
+
+    f has the dtype of its operand, or is complex where that is real; the derivative is then that at
+    the complex matrix.
+    """
 
     @jax.custom_jvp
     def function(a: Array) -> Array:
@@ -38,7 +42,9 @@ def primary_function(f: Callable[[Array], Array], derivative: Derivative) -> Any
     @function.defjvp
     @own_settings()
     def _rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
-        return function(*primals), frechet(derivative, *primals, *tangents)
+        value = function(*primals)
+        operands = (x.astype(value.dtype) for x in (*primals, *tangents))
+        return value, frechet(derivative, *operands)
 
     return function
 

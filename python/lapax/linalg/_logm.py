@@ -23,7 +23,7 @@ from lapax.linalg._arguments import check_square, operation
 from lapax.linalg._expm import exponential_value
 from lapax.linalg._frechet import primary_function
 from lapax.linalg._products import all_or_nan, diagonal, one_norm, product, with_diagonal
-from lapax.linalg._sqrtm import of_complex
+from lapax.linalg._sqrtm import of_complex, real_part
 from lapax.linalg._triangular import derivative_through_schur, square_root, through_schur
 
 __all__ = ["fractional_matrix_power", "logm"]
@@ -45,13 +45,14 @@ def logm(A: Any, *, real: bool = False) -> Any:
     Raises ValueError unless A is square.
     Source: Al-Mohy and Higham, SIAM J. Sci. Comput. 34, 2012.
 
-    Cost: that of `schur` of complex A, and O(n³) for each square root and each of up to seven
-    systems.
+    Cost: that of `schur`, and O(n³) for each square root and each of up to seven systems, four
+    times as much where a real A has eigenvalues that are negative or complex.
 
     >>> logm(eye(2)).real  # [[0, 0], [0, 0]]
     """
     check_square("logm", A=A)
-    return of_complex(logarithm, A, real)
+    value = logarithm(A)
+    return real_part(value, A) if real else value
 
 
 @operation("A")
@@ -102,7 +103,8 @@ def _nonzero(t: Array, instead: float) -> Array:
 
 
 def _logarithm(t: Array) -> Array:
-    """log T of a triangular T without zeros on the diagonal."""
+    """log T of a triangular T without zeros on the diagonal; of a real one without negative numbers
+    there."""
     n = t.shape[-1]
     good = jnp.all(jnp.isfinite(t), axis=(-2, -1))
     t = jnp.where(good[..., None, None], t, jnp.eye(n, dtype=t.dtype))
@@ -162,6 +164,8 @@ def _log_of_one_plus(x: Array) -> Array:
 
 def _log(z: Array) -> Array:
     """log z, accurate near 1, where the logarithm of |z| cancels."""
+    if not jnp.iscomplexobj(z):
+        return jnp.log(z)
     x, y = z.real, z.imag
     near = (jnp.abs(x - 1) < 0.5) & (jnp.abs(y) < 0.5)
     close = 0.5 * jnp.log1p(jnp.where(near, (x - 1) * (x + 1) + y * y, 0))
@@ -170,6 +174,8 @@ def _log(z: Array) -> Array:
 
 def _expm1(z: Array) -> Array:
     """eᶻ - 1, accurate near 0."""
+    if not jnp.iscomplexobj(z):
+        return jnp.expm1(z)
     x, y = z.real, z.imag
     real = jnp.expm1(x) * jnp.cos(y) - 2 * jnp.sin(y / 2) ** 2
     return jax.lax.complex(real, jnp.exp(x) * jnp.sin(y))
@@ -186,11 +192,13 @@ def _half_log_of_ratio(values: Array, logarithms: Array) -> tuple[Array, Array, 
     half = (logarithms[..., 1:] - logarithms[..., :-1]) / 2
     close = jnp.abs(difference) < jnp.abs(a + b) / 2
     ratio = jnp.where(close, difference / jnp.where(close, a + b, 1), 0)
-    turns = jnp.round(half.imag / math.pi) * math.pi
     inverse = 0.5 * _log((1 + ratio) / (1 - ratio))
     small = jnp.abs(ratio) < 1e-2
     inverse = jnp.where(small, _atanh_series(ratio), inverse)
-    half = jnp.where(close, inverse + jax.lax.complex(jnp.zeros_like(turns), turns), half)
+    if jnp.iscomplexobj(half):
+        turns = jnp.round(half.imag / math.pi) * math.pi
+        inverse += jax.lax.complex(jnp.zeros_like(turns), turns)
+    half = jnp.where(close, inverse, half)
     return half, difference, difference == 0
 
 
@@ -238,8 +246,14 @@ def _power_of_triangular(t: Array, exponent: float) -> Array:
     return all_or_nan(~singular, result) if exponent < 0 else result
 
 
+def _has_real_logarithm(t: Array) -> Array:
+    """Whether it is triangular, without blocks, and no number on the diagonal is negative."""
+    blocks = jnp.any(jnp.diagonal(t, -1, -2, -1) != 0, axis=-1)
+    return ~(blocks | jnp.any(diagonal(t) < 0, axis=-1))
+
+
 def _logarithm_value(a: Array) -> Array:
-    return through_schur(_logarithm_of_triangular, a)
+    return through_schur(_logarithm_of_triangular, a, _has_real_logarithm)
 
 
 def _logarithm_derivative(a: Array, e: Array) -> Array:
@@ -247,7 +261,7 @@ def _logarithm_derivative(a: Array, e: Array) -> Array:
 
 
 logarithm = primary_function(_logarithm_value, _logarithm_derivative)
-"""Of complex [..., n, n], differentiable."""
+"""Of real or complex [..., n, n], complex and differentiable."""
 
 
 @functools.lru_cache(maxsize=256)

