@@ -63,7 +63,7 @@ def untaken(kernels: Sequence[str], folder: str) -> list[str]:
     source = {name: (KERNELS / name).read_text(encoding="utf-8").split("\n") for name, _ in places}
     found = [(name, number, source[name][number - 1].strip()) for name, number in sorted(places)]
     # A condition on the imaginary part of a real number has one outcome, and so has one on the
-    # number of sweeps, which end long before there are too many, whether they converged, and whether
+    # number of sweeps, which end long before there are too many, whether they converged, and if
     # a unit vector has a component that is large; in one of the instances of its template, whether
     # a group that is a whole warp has a matrix, and a triangle's diagonal is ones.
     known = (

@@ -84,16 +84,17 @@ def _rewritten(alone: Set[str], module: Any, jaxpr: Any) -> Any:
     platform = next(iter(platforms & alone), None) if len(platforms) == 1 else None
     # One of JAX's functions that is called outside of jit is the whole program.
     call = functools.partial(_call, platform)
+    left = {it.primitive.name for it in _FUSED if platform is None or not it.is_served(platform)}
     whole = private.as_call(jaxpr)
     found = None if whole is None else call(whole)
-    if found is not None:
+    if found is not None and found.primitive.name not in left:
         return jaxpr.replace(eqns=[found])
     program = Program(jaxpr, _PARTS, call)
     if platform is not None:
         program.visit({"lu_pivots_to_permutation": _permutation_of_pivots})
         program.visit({name: functools.partial(rule, platform) for name, rule in _RULES.items()})
         program.visit({private.jit_name(): _exponentials.gradients(platform)})
-        program.restore({it.primitive.name for it in _FUSED if not it.is_served(platform)})
+        program.restore(left)
     program.without_unused(_unused_rules(platforms) if private.knows_results() else {})
     return program.jaxpr(jaxpr)
 
