@@ -1,10 +1,9 @@
 """Algebraic Riccati equations.
 
 The stable subspace of a pencil gives X (van Dooren, SIAM J. Sci. Stat. Comput. 2, 1981), here
-without ordered QZ: the pencil becomes a matrix whose stable eigenvalues are those in the left
-half plane, and columns of the sign function of its Schur form span the subspace. Newton's steps
-follow, each a Lyapunov equation (Kleinman, IEEE Trans. Autom. Control 13, 1968), which is the
-derivative, too.
+without QZ: the pencil becomes a matrix whose stable eigenvalues are those in the left half plane,
+and they come first in its Schur form. Newton's steps follow, each a Lyapunov equation (Kleinman,
+IEEE Trans. Autom. Control 13, 1968), which is the derivative, too.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lapax._call import ffi_call
 from lapax._settings import own_settings
 from lapax.linalg._arguments import (
     adjoint,
@@ -27,7 +27,6 @@ from lapax.linalg._arguments import (
 )
 from lapax.linalg._equations import discrete_lyapunov, lyapunov
 from lapax.linalg._products import all_or_nan, diagonal, one_norm, product
-from lapax.linalg._sqrtm import sign_of_triangular
 from lapax.linalg._triangular import schur
 
 __all__ = ["solve_continuous_are", "solve_discrete_are"]
@@ -229,47 +228,49 @@ def _pencil(continuous: bool, *coefficients: Array) -> tuple[Array, Array]:
 
 def _stable_basis(matrix: Array, m: int) -> tuple[Array, Array]:
     """Orthonormal columns that span the subspace of eigenvalues in the left half plane, and whether
-    there are m. Columns of I - sign(T) at these eigenvalues are independent and span it."""
-    t, u = schur(matrix)
+    there are m."""
+    t, u = schur(matrix) if jnp.iscomplexobj(matrix) else jax.lax.linalg.schur(matrix)
     stable = diagonal(t).real < 0
-    sign = sign_of_triangular(t, jnp.where(stable, -1, 1).astype(t.dtype))
-    order = jnp.argsort(~stable, axis=-1, stable=True)[..., :m]
-    projector = (jnp.eye(t.shape[-1], dtype=t.dtype) - sign) / 2
-    columns = jnp.take_along_axis(projector, order[..., None, :], axis=-1)
-    columns = columns / jnp.max(jnp.abs(columns), axis=-2, keepdims=True)
-    return product(u, jnp.linalg.qr(columns)[0]), jnp.sum(stable, axis=-1) == m
+    # A Schur form is that of a pair with the identity, of which both factors are the same.
+    identity = jnp.broadcast_to(jnp.eye(t.shape[-1], dtype=t.dtype), t.shape)
+    first = stable.astype(jnp.int32)
+    ordered = ffi_call("reorder_generalised_schur", t, identity, u, u, first)
+    return ordered.z_out[..., :m], jnp.sum(stable, axis=-1) == m
 
 
 def _symplectic_scale(magnitudes: Array, m: int) -> Array:
     """Powers of two by which rows are multiplied and columns divided: D and D⁻¹ for the first two
     blocks, from the balancing of the whole."""
-    logarithms = _balance(magnitudes)
-    half = jnp.round((logarithms[..., m : 2 * m] - logarithms[..., :m]) / 2)
-    both = jnp.concatenate([half, -half, logarithms[..., 2 * m :]], axis=-1)
-    return jnp.ldexp(jnp.ones((), magnitudes.dtype), both.astype(jnp.int32))
+    exponents = _balance(magnitudes)
+    half = jnp.round((exponents[..., m : 2 * m] - exponents[..., :m]) / 2).astype(jnp.int32)
+    both = jnp.concatenate([half, -half, exponents[..., 2 * m :]], axis=-1)
+    return jnp.ldexp(jnp.ones((), magnitudes.dtype), both)
 
 
 def _balance(magnitudes: Array) -> Array:
     """Logarithms d of the scaling 2^(d_j - d_i)·|a_ij| with rows and columns of like sums (Osborne,
-    J. ACM 7, 1960; James, Langou and Lowery, 2014), one index after the other."""
-    size = magnitudes.shape[-1]
-    matrix = jnp.where(jnp.eye(size, dtype=bool), 0, magnitudes)
+    J. ACM 7, 1960; James, Langou and Lowery, 2014), one index after the other.
 
-    def balance(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        matrix, logarithms = carry
+    A step reads a row and a column, and leaves the matrix as it is: to scale all of it took half of
+    the time of a whole equation.
+    """
+    size = magnitudes.shape[-1]
+    rows = jnp.where(jnp.eye(size, dtype=bool), 0, magnitudes)
+    columns = jnp.swapaxes(rows, -1, -2)
+
+    def balance(k: Array, exponents: Array) -> Array:
         i = k % size
-        row = jnp.sum(jax.lax.dynamic_index_in_dim(matrix, i, -2, False), axis=-1)
-        column = jnp.sum(jax.lax.dynamic_index_in_dim(matrix, i, -1, False), axis=-1)
+        relative = exponents - jax.lax.dynamic_index_in_dim(exponents, i, -1)
+        of_row = jax.lax.dynamic_index_in_dim(rows, i, -2, keepdims=False)
+        of_column = jax.lax.dynamic_index_in_dim(columns, i, -2, keepdims=False)
+        row = jnp.sum(jnp.ldexp(of_row, relative), axis=-1)
+        column = jnp.sum(jnp.ldexp(of_column, -relative), axis=-1)
         both = (row > 0) & (column > 0)
         ratio = jnp.where(both, row, 1) / jnp.where(both, column, 1)
         power = jnp.round(jnp.log2(ratio) / 2)
-        power = jnp.where(jnp.isfinite(power), power, 0)
-        here = jnp.arange(size) == i
-        change = jnp.where(here, power[..., None], 0)
-        factors = jnp.ldexp(jnp.ones((), matrix.dtype), change.astype(jnp.int32))
-        matrix = matrix * factors[..., None, :] / factors[..., :, None]
-        return matrix, logarithms + change
+        power = jnp.where(jnp.isfinite(power), power, 0).astype(jnp.int32)
+        return exponents + jnp.where(jnp.arange(size) == i, power[..., None], 0)
 
-    start = (matrix, jnp.zeros(matrix.shape[:-1], matrix.dtype))
-    logarithms: Array = jax.lax.fori_loop(0, _BALANCING_SWEEPS * size, balance, start)[1]
-    return logarithms
+    start = jnp.zeros(magnitudes.shape[:-1], jnp.int32)
+    exponents: Array = jax.lax.fori_loop(0, _BALANCING_SWEEPS * size, balance, start)
+    return exponents
