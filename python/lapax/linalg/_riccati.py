@@ -61,7 +61,7 @@ def solve_continuous_are(
     Source: van Dooren, SIAM J. Sci. Stat. Comput. 2, 1981; balancing by Benner, SIAM J. Sci.
     Comput. 22, 2001.
 
-    Cost: that of `ordqz` of order 2m.
+    Cost: that of `schur` of order 2m with its eigenvalues sorted.
 
     >>> solve_continuous_are(zeros((1, 1)), eye(1), eye(1), eye(1))  # [[1]]
     """
@@ -86,7 +86,7 @@ def solve_discrete_are(
     Raises ValueError where the shapes do not fit.
     Source: as `solve_continuous_are`.
 
-    Cost: that of `ordqz` of order 2m.
+    Cost: that of `schur` of order 2m with its eigenvalues sorted.
 
     >>> solve_discrete_are(zeros((1, 1)), eye(1), eye(1), eye(1))  # [[1]]
     """
