@@ -52,7 +52,7 @@ def solve_continuous_are(
     A, E, Q [..., m, m], B, S [..., m, n], R [..., n, n]; R and E nonsingular; of Q and R the
     Hermitian parts count. E is the identity and S zero where they are None. Numbers are
     matrices of order 1. `balanced` scales the pencil first. NaN where the pencil has not m stable
-    eigenvalues.
+    eigenvalues, or some are too near to others to be brought first.
 
     Derivative: with the closed loop F = A - B·R⁻¹(BᴴXE + Sᴴ), that of
     Fᴴ·dX·E + Eᴴ·dX·F = -(the change of the equation's left side at X); of every order.
@@ -78,7 +78,7 @@ def solve_discrete_are(
     A, E, Q [..., m, m], B, S [..., m, n], R [..., n, n]; E nonsingular; of Q and R the Hermitian
     parts count. E is the identity and S zero where they are None. Numbers are
     matrices of order 1. `balanced` scales the pencil first. NaN where the pencil has not m stable
-    eigenvalues.
+    eigenvalues, or some are too near to others to be brought first.
 
     Derivative: with the closed loop F = A - B·(R + BᴴXB)⁻¹(BᴴXA + Sᴴ), that of
     Fᴴ·dX·F - Eᴴ·dX·E = -(the change of the equation's left side at X); of every order.
@@ -181,7 +181,7 @@ def _change(continuous: bool, x: Array, change: Array, *coefficients: Array) -> 
 
 def _by_subspace(continuous: bool, balanced: bool, *coefficients: Array) -> Array:
     """X = U₂·U₁⁻¹·E⁻¹ for a basis U of the stable subspace of the pencil."""
-    a, b, _, _, e, _ = coefficients
+    _, b, _, _, e, _ = coefficients
     m, n = b.shape[-2:]
     first, second = _pencil(continuous, *coefficients)
     scale = jnp.ones(first.shape[:-1], first.real.dtype)
@@ -208,7 +208,6 @@ def _by_subspace(continuous: bool, balanced: bool, *coefficients: Array) -> Arra
     )
     x = adjoint(jnp.linalg.solve(adjoint(upper), adjoint(basis[..., m:, :])))
     x = x * (scale[..., :m, None] * scale[..., None, :m])
-    x = x if jnp.iscomplexobj(a) else x.real
     return all_or_nan(found, (x + adjoint(x)) / 2)
 
 

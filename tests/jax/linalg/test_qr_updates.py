@@ -55,7 +55,7 @@ def test_updates_of_square_matrices(dtype: np.dtype, n: int) -> None:
     for k in range(3):
         check([x[k] for x in found], a[k] + u[k] @ v[k].conj().T, True)
     for x, y in zip(jax.vmap(linalg.qr_update)(q, r, u, v), found, strict=True):
-        np.testing.assert_allclose(x[::2], y[::2], atol=1e3 * n * np.finfo(dtype).eps)
+        np.testing.assert_array_equal(x, y)
 
 
 @pytest.mark.parametrize("mode", ["full", "economic"])
