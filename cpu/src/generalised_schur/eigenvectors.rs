@@ -16,10 +16,11 @@ pub enum Which {
     Left,
 }
 
-/// A pair in Schur form, by rows.
+/// A pair in Schur form, by rows, which are `ld` apart.
 #[derive(Clone, Copy)]
 pub(crate) struct Form<'a, T> {
     pub(crate) n: usize,
+    pub(crate) ld: usize,
     pub(crate) s: &'a [T],
     pub(crate) t: &'a [T],
 }
@@ -35,7 +36,7 @@ type Block<C> = [[C; 2]; 2];
 
 impl<T: Scalar> Form<'_, T> {
     fn width(&self, k: usize) -> usize {
-        if k + 1 < self.n && self.s[(k + 1) * self.n + k] != T::ZERO { 2 } else { 1 }
+        if k + 1 < self.n && self.s[(k + 1) * self.ld + k] != T::ZERO { 2 } else { 1 }
     }
 
     /// The vectors of all eigenvalues, one after another; of a conjugate pair those of the second are conjugates.
@@ -83,16 +84,16 @@ impl<T: Scalar> System<'_, T> {
     }
 
     fn right(&self, at: usize, width: usize, x: &mut [T::Complex]) {
-        let Form { n, s, t } = self.form;
+        let Form { ld, s, t, .. } = self.form;
         let (mut k, stop) = (at, at + width);
         self.start(self.block(at, width), width, &mut x[at..stop]);
         while k > 0 {
-            let width = if k >= 2 && s[(k - 1) * n + k - 2] != T::ZERO { 2 } else { 1 };
+            let width = if k >= 2 && s[(k - 1) * ld + k - 2] != T::ZERO { 2 } else { 1 };
             let known = k;
             k -= width;
             let mut b = [T::Complex::ZERO; 2];
             for (row, b) in (k..known).zip(&mut b) {
-                let own = row * n + known..row * n + stop;
+                let own = row * ld + known..row * ld + stop;
                 let (of_s, of_t) =
                     (dot(&s[own.clone()], &x[known..stop]), dot(&t[own], &x[known..stop]));
                 *b = self.alpha * of_t - of_s.scale(self.beta);
@@ -128,11 +129,11 @@ impl<T: Scalar> System<'_, T> {
 
     /// Adds these rows times their elements of u to what is behind them.
     fn add(&self, rows: std::ops::Range<usize>, u: &[T::Complex], sums: &mut [T::Complex]) {
-        let Form { n, s, t } = self.form;
+        let Form { n, ld, s, t } = self.form;
         let behind = rows.end;
         for row in rows {
             let (of_s, of_t) = (u[row].scale(self.beta), u[row] * self.alpha);
-            let own = row * n + behind..(row + 1) * n;
+            let own = row * ld + behind..row * ld + n;
             for ((sum, &s), &t) in sums[behind..].iter_mut().zip(&s[own.clone()]).zip(&t[own]) {
                 *sum += times(s, of_s) - times(t, of_t);
             }
@@ -141,11 +142,11 @@ impl<T: Scalar> System<'_, T> {
 
     /// The diagonal block at k.
     fn block(&self, k: usize, width: usize) -> Block<T::Complex> {
-        let Form { n, s, t } = self.form;
+        let Form { ld, s, t, .. } = self.form;
         std::array::from_fn(|i| {
             std::array::from_fn(|j| {
                 if i < width && j < width {
-                    let at = (k + i) * n + k + j;
+                    let at = (k + i) * ld + k + j;
                     times(s[at], T::Complex::from_real(self.beta)) - times(t[at], self.alpha)
                 } else {
                     T::Complex::ZERO

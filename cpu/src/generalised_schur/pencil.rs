@@ -7,9 +7,11 @@ use crate::Scalar;
 use crate::schur::two_by_two::Rotation;
 use crate::simd::arch::Arch;
 
-/// S and T by rows, and Qᴴ and Zᵀ by rows: what turns rows or columns of the pair turns rows of these.
+/// S and T by rows, and Qᴴ and Zᵀ by rows: what turns rows or columns of the pair turns rows of these. A row is `ld`
+/// behind the one before; what is between is zero.
 pub(crate) struct Pencil<'a, T: Scalar> {
     pub(crate) n: usize,
+    pub(crate) ld: usize,
     pub(crate) s: &'a mut [T],
     pub(crate) t: &'a mut [T],
     pub(crate) qh: &'a mut [T],
@@ -28,19 +30,19 @@ pub(crate) fn eliminating<T: Scalar>(x: T, y: T) -> Rotation<T> {
 
 impl<T: Scalar> Pencil<'_, T> {
     pub(crate) fn s(&self, i: usize, j: usize) -> T {
-        self.s[i * self.n + j]
+        self.s[i * self.ld + j]
     }
 
     pub(crate) fn t(&self, i: usize, j: usize) -> T {
-        self.t[i * self.n + j]
+        self.t[i * self.ld + j]
     }
 
     pub(crate) fn clear_s(&mut self, i: usize, j: usize) {
-        self.s[i * self.n + j] = T::ZERO;
+        self.s[i * self.ld + j] = T::ZERO;
     }
 
     pub(crate) fn clear_t(&mut self, i: usize, j: usize) {
-        self.t[i * self.n + j] = T::ZERO;
+        self.t[i * self.ld + j] = T::ZERO;
     }
 
     /// The rows of the diagonal block at k of a pair in Schur form: two for a conjugate pair of eigenvalues.
@@ -50,11 +52,11 @@ impl<T: Scalar> Pencil<'_, T> {
 
     /// Rows k and k + 1 ← G times them, in S and T from these columns on.
     pub(crate) fn left(&mut self, g: Rotation<T>, k: usize, s_from: usize, t_from: usize) {
-        let (n, arch) = (self.n, self.arch);
+        let (n, ld, arch) = (self.n, self.ld, self.arch);
         let parts = [(&mut *self.s, s_from), (&mut *self.t, t_from), (&mut *self.qh, 0)];
         let parts = parts.map(|(a, from)| {
-            let (x, y) = a[k * n..(k + 2) * n].split_at_mut(n);
-            (&mut x[from..], &mut y[from..])
+            let (x, y) = a[k * ld..(k + 2) * ld].split_at_mut(ld);
+            (&mut x[from..n], &mut y[from..n])
         });
         arch.dispatch(Rows { g, parts });
     }
@@ -67,14 +69,14 @@ impl<T: Scalar> Pencil<'_, T> {
         s_rows: usize,
         t_rows: usize,
     ) {
-        let (n, arch) = (self.n, self.arch);
+        let (n, ld, arch) = (self.n, self.ld, self.arch);
         let (low, high) = (first.min(second), first.max(second));
-        let (head, tail) = self.zt.split_at_mut(high * n);
-        let (x, y) = (&mut head[low * n..(low + 1) * n], &mut tail[..n]);
+        let (head, tail) = self.zt.split_at_mut(high * ld);
+        let (x, y) = (&mut head[low * ld..low * ld + n], &mut tail[..n]);
         let z = if first < second { (x, y) } else { (y, x) };
-        let parts = [&mut self.s[..s_rows * n], &mut self.t[..t_rows * n]];
+        let parts = [&mut self.s[..s_rows * ld], &mut self.t[..t_rows * ld]];
         let g = Rotation { c: g.c, s: g.s.conj() };
-        arch.dispatch(Columns { g, n, first, second, parts, z });
+        arch.dispatch(Columns { g, ld, first, second, parts, z });
     }
 
     /// Rotates columns so that element (i, second) of S is zero.
@@ -111,14 +113,14 @@ impl<T: Scalar> Pencil<'_, T> {
         k: usize,
         (s_from, t_from): (usize, usize),
     ) {
-        let n = self.n;
-        let own = k * n..(k + M) * n;
+        let (n, ld) = (self.n, self.ld);
+        let own = k * ld..(k + M) * ld;
         let parts = [
             (&mut self.s[own.clone()], s_from),
             (&mut self.t[own.clone()], t_from),
             (&mut self.qh[own], 0),
         ];
-        self.arch.dispatch(ReflectRows { v, tau, n, parts });
+        self.arch.dispatch(ReflectRows { v, tau, n, ld, parts });
     }
 
     /// M columns from k on ← them times I − tau·v·vᵀ, in so many rows of S and T; of real matrices.
@@ -129,11 +131,11 @@ impl<T: Scalar> Pencil<'_, T> {
         k: usize,
         (s_rows, t_rows): (usize, usize),
     ) {
-        let n = self.n;
-        let parts = [&mut self.s[..s_rows * n], &mut self.t[..t_rows * n]];
-        self.arch.dispatch(ReflectColumns { v, tau, n, k, parts });
-        let parts = [(&mut self.zt[k * n..(k + M) * n], 0)];
-        self.arch.dispatch(ReflectRows { v, tau, n, parts });
+        let (n, ld) = (self.n, self.ld);
+        let parts = [&mut self.s[..s_rows * ld], &mut self.t[..t_rows * ld]];
+        self.arch.dispatch(ReflectColumns { v, tau, ld, k, parts });
+        let parts = [(&mut self.zt[k * ld..(k + M) * ld], 0)];
+        self.arch.dispatch(ReflectRows { v, tau, n, ld, parts });
     }
 
     /// Turns row i so that T's diagonal element there is real and not negative.
@@ -142,13 +144,13 @@ impl<T: Scalar> Pencil<'_, T> {
         let size = x.abs();
         if x != T::from_real(size) && size != T::Real::ZERO {
             self.turn_row(i, x.conj().unscale(size));
-            self.t[i * (self.n + 1)] = T::from_real(size);
+            self.t[i * (self.ld + 1)] = T::from_real(size);
         }
     }
 
     /// Row k ← factor times it, of modulus one.
     pub(crate) fn turn_row(&mut self, k: usize, factor: T) {
-        let own = k * self.n..(k + 1) * self.n;
+        let own = k * self.ld..k * self.ld + self.n;
         for a in [&mut *self.s, &mut *self.t, &mut *self.qh] {
             a[own.clone()].iter_mut().for_each(|x| *x *= factor);
         }
@@ -175,7 +177,7 @@ impl<T: Scalar> WithSimd for Rows<'_, T> {
 
 struct Columns<'a, T: Scalar> {
     g: Rotation<T>,
-    n: usize,
+    ld: usize,
     first: usize,
     second: usize,
     parts: [&'a mut [T]; 2],
@@ -187,9 +189,9 @@ impl<T: Scalar> WithSimd for Columns<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Self { g, n, first, second, parts, z } = self;
+        let Self { g, ld, first, second, parts, z } = self;
         for part in parts {
-            for row in part.chunks_exact_mut(n) {
+            for row in part.chunks_exact_mut(ld) {
                 (row[first], row[second]) = g.rotate(row[first], row[second]);
             }
         }
@@ -203,6 +205,7 @@ struct ReflectRows<'a, T, const M: usize, const PARTS: usize> {
     v: [T; M],
     tau: T,
     n: usize,
+    ld: usize,
     /// M rows each, and the first column.
     parts: [(&'a mut [T], usize); PARTS],
 }
@@ -213,11 +216,11 @@ impl<T: Scalar, const M: usize, const PARTS: usize> WithSimd for ReflectRows<'_,
     #[allow(clippy::needless_range_loop, reason = "an element of each of M rows")]
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Self { v, tau, n, parts } = self;
+        let Self { v, tau, n, ld, parts } = self;
         for (a, from) in parts {
-            let mut rows = a.chunks_exact_mut(n);
+            let mut rows = a.chunks_exact_mut(ld);
             let rows: [&mut [T]; M] =
-                std::array::from_fn(|_| rows.next().map_or(&mut [][..], |row| &mut row[from..]));
+                std::array::from_fn(|_| rows.next().map_or(&mut [][..], |row| &mut row[from..n]));
             let count = rows.iter().map(|row| row.len()).min().unwrap_or(0);
             let rows = rows.map(|row| &mut row[..count]);
             for j in 0..count {
@@ -233,7 +236,7 @@ impl<T: Scalar, const M: usize, const PARTS: usize> WithSimd for ReflectRows<'_,
 struct ReflectColumns<'a, T, const M: usize> {
     v: [T; M],
     tau: T,
-    n: usize,
+    ld: usize,
     k: usize,
     parts: [&'a mut [T]; 2],
 }
@@ -243,9 +246,9 @@ impl<T: Scalar, const M: usize> WithSimd for ReflectColumns<'_, T, M> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Self { v, tau, n, k, parts } = self;
+        let Self { v, tau, ld, k, parts } = self;
         for part in parts {
-            for row in part.chunks_exact_mut(n) {
+            for row in part.chunks_exact_mut(ld) {
                 let x = &mut row[k..k + M];
                 let sum = x.iter().zip(v).fold(T::ZERO, |sum, (&x, v)| sum + v * x) * tau;
                 x.iter_mut().zip(v).for_each(|(x, v)| *x -= v * sum);

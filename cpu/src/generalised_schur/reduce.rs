@@ -32,8 +32,8 @@ impl<T: Scalar> Pencil<'_, T> {
 
     /// Clears column k of T below its diagonal by a reflector.
     fn triangularise(&mut self, k: usize, v: &mut [T], sums: &mut [T]) {
-        let n = self.n;
-        let column = self.t[k * n + k..].iter().step_by(n);
+        let (n, ld) = (self.n, self.ld);
+        let column = self.t[k * ld + k..].iter().step_by(ld);
         v.iter_mut().zip(column).for_each(|(v, &x)| *v = x);
         let Some((head, tail)) = v.split_first_mut() else { return };
         let reflector = reflector::<pulp::Scalar, T>(*head, tail);
@@ -43,10 +43,10 @@ impl<T: Scalar> Pencil<'_, T> {
             return;
         }
         for (a, from) in [(&mut *self.s, 0), (&mut *self.t, k + 1), (&mut *self.qh, 0)] {
-            self.arch.dispatch(Reflect { v, tau, n, from, a: &mut a[k * n..], sums });
+            self.arch.dispatch(Reflect { v, tau, n, ld, from, a: &mut a[k * ld..], sums });
         }
-        self.t[k * n + k] = T::from_real(reflector.beta);
-        self.t[k * n + k..].iter_mut().step_by(n).skip(1).for_each(|x| *x = T::ZERO);
+        self.t[k * ld + k] = T::from_real(reflector.beta);
+        self.t[k * ld + k..].iter_mut().step_by(ld).skip(1).for_each(|x| *x = T::ZERO);
     }
 }
 
@@ -55,6 +55,7 @@ struct Reflect<'a, T> {
     v: &'a [T],
     tau: T,
     n: usize,
+    ld: usize,
     from: usize,
     a: &'a mut [T],
     sums: &'a mut [T],
@@ -65,14 +66,14 @@ impl<T: Scalar> WithSimd for Reflect<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Self { v, tau, n, from, a, sums } = self;
+        let Self { v, tau, n, ld, from, a, sums } = self;
         let sums = &mut sums[from..n];
         sums.fill(T::ZERO);
-        for (row, v) in a.chunks_exact(n).zip(v) {
+        for (row, v) in a.chunks_exact(ld).zip(v) {
             let v = v.conj();
             sums.iter_mut().zip(&row[from..]).for_each(|(sum, &x)| *sum += v * x);
         }
-        for (row, &v) in a.chunks_exact_mut(n).zip(v) {
+        for (row, &v) in a.chunks_exact_mut(ld).zip(v) {
             let factor = tau * v;
             row[from..].iter_mut().zip(&*sums).for_each(|(x, &sum)| *x -= factor * sum);
         }

@@ -105,7 +105,7 @@ impl<T: Scalar> Pencil<'_, T> {
     ) -> Result<(), Rejected> {
         let (zeros, after) = (self.zeros(k, p), self.zeros(k + p, q));
         let copy = |a: &[T]| -> [[T; M]; M] {
-            std::array::from_fn(|i| std::array::from_fn(|j| a[(k + i) * self.n + k + j]))
+            std::array::from_fn(|i| std::array::from_fn(|j| a[(k + i) * self.ld + k + j]))
         };
         let blocks = [copy(self.s), copy(self.t)];
         let sizes = blocks.map(|block| {

@@ -8,6 +8,7 @@ use crate::Scalar;
 use crate::lanes;
 use crate::lanes::generalised_schur::Finish;
 use crate::simd::arch::Arch;
+use crate::simd::cache_line::stride;
 use crate::simd::range::{largest_part, power_near_reciprocal};
 use crate::simd::scalar::{nan, narrow, widen};
 
@@ -49,6 +50,8 @@ impl<D: Scalar<Real = f64>, T: Scalar<Double = D>> Finish<T> for Lanes<D> {
 /// What one pair after another reuses.
 pub(crate) struct Work<D: Scalar> {
     n: usize,
+    /// Of these four matrices.
+    ld: usize,
     s: Vec<D>,
     t: Vec<D>,
     qh: Vec<D>,
@@ -62,9 +65,11 @@ pub(crate) struct Work<D: Scalar> {
 impl<D: Scalar<Real = f64>> Work<D> {
     /// For pairs of order n.
     pub(crate) fn new(n: usize) -> Self {
-        let square = || vec![D::ZERO; n * n];
+        let ld = stride::<D>(n);
+        let square = || vec![D::ZERO; n * ld];
         Self {
             n,
+            ld,
             s: square(),
             t: square(),
             qh: square(),
@@ -80,7 +85,7 @@ impl<D: Scalar<Real = f64>> Work<D> {
         self.run(of, arch, |work| {
             for a in [&mut work.qh, &mut work.zt] {
                 a.fill(D::ZERO);
-                a.iter_mut().step_by(work.n + 1).for_each(|x| *x = D::ONE);
+                a.iter_mut().step_by(work.ld + 1).for_each(|x| *x = D::ONE);
             }
             let (mut pencil, more) = work.pencil(arch);
             let (v, sums) = more.split_at_mut(pencil.n);
@@ -98,10 +103,10 @@ impl<D: Scalar<Real = f64>> Work<D> {
     ) {
         let (q, z) = (&of.q, &of.z);
         let finite = largest_part([&**q, &**z]).is_some();
-        widen(&mut self.qh, q);
-        widen(&mut self.zt, z);
-        adjoint(&mut self.qh, self.n, D::conj);
-        adjoint(&mut self.zt, self.n, |x| x);
+        read(&mut self.qh, self.ld, q, self.n);
+        read(&mut self.zt, self.ld, z, self.n);
+        adjoint(&mut self.qh, self.n, self.ld, D::conj);
+        adjoint(&mut self.zt, self.n, self.ld, |x| x);
         let ulp = 2.0 * T::Real::EPSILON.to_f64();
         self.run(of, arch, |work| finite && work.pencil(arch).0.reorder(chosen, ulp).is_ok());
     }
@@ -120,7 +125,7 @@ impl<D: Scalar<Real = f64>> Work<D> {
             return x.fill(nan());
         }
         self.find_values(arch);
-        let form = Form { n, s: &self.s, t: &self.t };
+        let form = Form { n, ld: self.ld, s: &self.s, t: &self.t };
         form.eigenvectors(which, (&self.alpha, &self.beta), vectors, sums);
         for (row, x) in x.chunks_exact_mut(n).enumerate() {
             for (x, vector) in x.iter_mut().zip(vectors.chunks_exact(n)) {
@@ -141,17 +146,17 @@ impl<D: Scalar<Real = f64>> Work<D> {
         if let Some([of_s, of_t]) = done {
             self.s.iter_mut().for_each(|x| *x = x.scale(of_s));
             self.t.iter_mut().for_each(|x| *x = x.scale(of_t));
-            narrow(s, &self.s);
-            narrow(t, &self.t);
+            self.write(s, &self.s);
+            self.write(t, &self.t);
         }
         let of = Results { s, t, q, z, alpha, beta };
         if done.is_none() {
             return of.refuse();
         }
-        adjoint(&mut self.qh, self.n, D::conj);
-        adjoint(&mut self.zt, self.n, |x| x);
-        narrow(of.q, &self.qh);
-        narrow(of.z, &self.zt);
+        adjoint(&mut self.qh, self.n, self.ld, D::conj);
+        adjoint(&mut self.zt, self.n, self.ld, |x| x);
+        self.write(of.q, &self.qh);
+        self.write(of.z, &self.zt);
         self.settle(of, arch);
     }
 
@@ -170,12 +175,18 @@ impl<D: Scalar<Real = f64>> Work<D> {
         let mut powers = [1.0; 2];
         for ((to, from), power) in [(&mut self.s, s), (&mut self.t, t)].into_iter().zip(&mut powers)
         {
-            widen(to, from);
+            read(to, self.ld, from, self.n);
             let factor = power_near_reciprocal(largest_part([&to[..]])?);
             to.iter_mut().for_each(|x| *x = x.scale(factor));
             *power = factor.recip();
         }
         Some(powers)
+    }
+
+    fn write<T: Scalar<Double = D>>(&self, to: &mut [T], from: &[D]) {
+        for (to, from) in to.chunks_exact_mut(self.n).zip(from.chunks_exact(self.ld)) {
+            narrow(to, from);
+        }
     }
 
     fn find_values(&mut self, arch: Arch) {
@@ -186,16 +197,23 @@ impl<D: Scalar<Real = f64>> Work<D> {
     }
 
     fn pencil(&mut self, arch: Arch) -> (Pencil<'_, D>, &mut [D]) {
-        let Self { n, s, t, qh, zt, more, .. } = self;
-        (Pencil { n: *n, s, t, qh, zt, arch }, more)
+        let Self { n, ld, s, t, qh, zt, more, .. } = self;
+        (Pencil { n: *n, ld: *ld, s, t, qh, zt, arch }, more)
+    }
+}
+
+/// A matrix into rows that are `ld` apart.
+fn read<D: Scalar<Real = f64>, T: Scalar>(to: &mut [D], ld: usize, from: &[T], n: usize) {
+    for (to, from) in to.chunks_exact_mut(ld).zip(from.chunks_exact(n)) {
+        widen(to, from);
     }
 }
 
 /// The transpose of a square matrix in its place, of elements that were changed.
-fn adjoint<T: Copy>(a: &mut [T], n: usize, change: impl Fn(T) -> T) {
+fn adjoint<T: Copy>(a: &mut [T], n: usize, ld: usize, change: impl Fn(T) -> T) {
     for i in 0..n {
         for j in 0..i {
-            a.swap(i * n + j, j * n + i);
+            a.swap(i * ld + j, j * ld + i);
         }
     }
     a.iter_mut().for_each(|x| *x = change(*x));

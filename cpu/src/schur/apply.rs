@@ -6,15 +6,7 @@ use faer::{Accum, Conj, MatMut, MatRef};
 
 use crate::matrix::panel::copy;
 use crate::simd::arch::Arch;
-use crate::simd::cache_line::LINE;
 use crate::{Scalar, Side};
-
-/// From one column to the next in a window's copy of so many rows: an odd number of cache lines, so that a row of
-/// it does not fall into a few sets of the cache.
-pub(crate) fn stride<T>(rows: usize) -> usize {
-    let line = LINE / size_of::<T>();
-    (rows.div_ceil(line) | 1) * line
-}
 
 /// What products with a window's factor pass through: buffers for as many threads as have been at work.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use faer::{MatMut, MatRef};
 use lapax_core::{Scalar as _, Serial, chunks, run_each};
 use pulp::{Simd, WithSimd};
 
-use super::apply::{Room, multiply, stride};
+use super::apply::{Room, multiply};
 use super::bulge::{Bulges, ROWS, TOGETHER, step};
 use super::deflation;
 use super::deflation::{SWEEPS, Window};
@@ -21,6 +21,7 @@ use super::two_by_two::eigenvalues;
 use crate::matrix::strips::strips;
 use crate::parallel::cost::nanoseconds;
 use crate::simd::arch::Arch;
+use crate::simd::cache_line::stride;
 use crate::{Scalar, Side, Threads};
 
 /// The order up to which two shifts at a time are faster. On one core with AVX-512, Schur forms in f64 (c128), ms,

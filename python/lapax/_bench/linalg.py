@@ -502,6 +502,16 @@ FUNCTIONS: tuple[Function, ...] = (
         CUBIC,
     ),
     _function(
+        "funm",
+        lambda a: linalg.funm(a, jnp.sqrt),
+        _over_batch(lambda a: jsl.funm(a, jnp.sqrt, disp=False)[0]),
+        lambda a: scipy.linalg.funm(a, np.sqrt),
+        _definite,
+        _root,
+        _cube(60),
+        CUBIC,
+    ),
+    _function(
         "logm",
         linalg.logm,
         None,

@@ -52,16 +52,27 @@ def through_schur(
     def chosen(which: Array, x: Array) -> Array:
         return jnp.where(which[..., None, None], x, jnp.eye(n, dtype=x.dtype))
 
-    def replace(state: tuple[Array, Array]) -> tuple[Array, Array]:
-        left, value = state
-        # All of it, and not a part that does not depend on the state: XLA computes that before.
-        form, vectors = rsf2csf(chosen(left, t), chosen(left, u))
-        found = product(product(vectors, f(form)), adjoint(vectors))
-        return jnp.zeros_like(left), jnp.where(left[..., None, None], found, value)
+    def in_loop(found: Callable[[Array], Array], which: Array, value: Array) -> Array:
+        """`found` of those alone, which it is told, where there are any.
 
-    value = product(product(u, f(chosen(real, t))), adjoint(u)).astype(to)
-    # A loop that runs once or never: vmap would make both branches of a condition run.
-    return jax.lax.while_loop(lambda state: jnp.any(state[0]), replace, (~real, value))[1]
+        A loop that runs once or never: vmap would make both branches of a condition run. What it
+        computes depends on its state, as XLA computes what does not before it.
+        """
+
+        def body(state: tuple[Array, Array]) -> tuple[Array, Array]:
+            left, value = state
+            return jnp.zeros_like(left), jnp.where(left[..., None, None], found(left), value)
+
+        return jax.lax.while_loop(lambda state: jnp.any(state[0]), body, (which, value))[1]
+
+    def of_real(which: Array) -> Array:
+        return product(product(u, f(chosen(which, t))), adjoint(u)).astype(to)
+
+    def of_complex(which: Array) -> Array:
+        form, vectors = rsf2csf(chosen(which, t), chosen(which, u))
+        return product(product(vectors, f(form)), adjoint(vectors))
+
+    return in_loop(of_complex, ~real, in_loop(of_real, real, jnp.zeros(a.shape, to)))
 
 
 def derivative_through_schur(f: Callable[[Array], Array], a: Array, e: Array) -> Array:
