@@ -22,7 +22,14 @@ import numpy as np
 from lapax.linalg._arguments import check_square, operation
 from lapax.linalg._expm import exponential_value
 from lapax.linalg._frechet import primary_function
-from lapax.linalg._products import all_or_nan, diagonal, one_norm, product, with_diagonal
+from lapax.linalg._products import (
+    all_or_nan,
+    computed_where,
+    diagonal,
+    one_norm,
+    product,
+    with_diagonal,
+)
 from lapax.linalg._sqrtm import of_complex, real_part
 from lapax.linalg._triangular import derivative_through_schur, square_root, through_schur
 
@@ -128,13 +135,20 @@ def _roots(t: Array, logarithms: Array) -> tuple[Array, Array]:
     def unfinished(root: Array, halvings: Array) -> Array:
         unit = jnp.ldexp(jnp.ones((), t.real.dtype), -halvings)[..., None]
         x = with_diagonal(root, _expm1(logarithms * unit))
-        x2 = product(x, x)
-        x3 = product(x2, x)
-        powers = [x2, x3, product(x2, x2), product(x3, x2)]
-        d = [one_norm(power) ** (1 / k) for k, power in enumerate(powers, 2)]
-        pairs = [jnp.maximum(d[i], d[i + 1]) for i in range(3)]
-        alpha = functools.reduce(jnp.minimum, [one_norm(x), *pairs])
-        return (alpha > theta) & (halvings < _ROOTS)
+
+        def too_large(which: Array) -> Array:
+            y = jnp.where(which[..., None, None], x, 0)
+            y2 = product(y, y)
+            y3 = product(y2, y)
+            powers = [y2, y3, product(y2, y2), product(y3, y2)]
+            d = [one_norm(power) ** (1 / k) for k, power in enumerate(powers, 2)]
+            pairs = [jnp.maximum(d[i], d[i + 1]) for i in range(3)]
+            return functools.reduce(jnp.minimum, [one_norm(y), *pairs]) > theta
+
+        # Each norm of a power is between these two: the products are seldom needed.
+        large = jnp.max(jnp.abs(diagonal(x)), axis=-1, initial=0) > theta
+        between = ~large & (one_norm(x) > theta)
+        return computed_where(between, too_large, large) & (halvings < _ROOTS)
 
     def take(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         root, halvings, open_ = state

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
@@ -42,3 +44,18 @@ def block_triangular(a: Array, e: Array) -> Array:
 def all_or_nan(good: Array, a: Array) -> Array:
     """The matrices that are good ([...] of bool), and NaN for the others."""
     return jnp.where(good[..., None, None], a, jnp.nan)
+
+
+def computed_where(which: Array, found: Callable[[Array], Array], otherwise: Array) -> Array:
+    """`found(which)` where `which` ([...] of bool) says so, not computed where that is nowhere.
+
+    A loop that runs once or never: vmap would make both branches of a condition run. What costs
+    time in `found` has to depend on its argument: XLA computes the rest before the loop.
+    """
+
+    def body(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        left, value = state
+        chosen = left.reshape(left.shape + (1,) * (value.ndim - left.ndim))
+        return jnp.zeros_like(left), jnp.where(chosen, found(left), value)
+
+    return jax.lax.while_loop(lambda state: jnp.any(state[0]), body, (which, otherwise))[1]

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from lapax.linalg._arguments import adjoint, complex_dtype
 from lapax.linalg._forms import rsf2csf
-from lapax.linalg._products import diagonal, product, with_diagonal
+from lapax.linalg._products import computed_where, diagonal, product, with_diagonal
 from lapax.linalg._targets import by_target
 
 Array = jax.Array
@@ -52,19 +52,6 @@ def through_schur(
     def chosen(which: Array, x: Array) -> Array:
         return jnp.where(which[..., None, None], x, jnp.eye(n, dtype=x.dtype))
 
-    def in_loop(found: Callable[[Array], Array], which: Array, value: Array) -> Array:
-        """`found` of those alone, which it is told, where there are any.
-
-        A loop that runs once or never: vmap would make both branches of a condition run. What it
-        computes depends on its state, as XLA computes what does not before it.
-        """
-
-        def body(state: tuple[Array, Array]) -> tuple[Array, Array]:
-            left, value = state
-            return jnp.zeros_like(left), jnp.where(left[..., None, None], found(left), value)
-
-        return jax.lax.while_loop(lambda state: jnp.any(state[0]), body, (which, value))[1]
-
     def of_real(which: Array) -> Array:
         return product(product(u, f(chosen(which, t))), adjoint(u)).astype(to)
 
@@ -72,7 +59,7 @@ def through_schur(
         form, vectors = rsf2csf(chosen(which, t), chosen(which, u))
         return product(product(vectors, f(form)), adjoint(vectors))
 
-    return in_loop(of_complex, ~real, in_loop(of_real, real, jnp.zeros(a.shape, to)))
+    return computed_where(~real, of_complex, computed_where(real, of_real, jnp.zeros(a.shape, to)))
 
 
 def derivative_through_schur(f: Callable[[Array], Array], a: Array, e: Array) -> Array:
