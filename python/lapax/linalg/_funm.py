@@ -184,18 +184,19 @@ def _inverse_root(p: float) -> Function:
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _function(func: Function, a: Array) -> Array:
     t, u = schur(a)
-    w = diagonal(t)
-    values = func(w).astype(t.dtype)
+    n = t.shape[-1]
+    # By rows as T, which jnp.diagonal's gather is not.
+    w, values = _with_values(func, t.reshape(*t.shape[:-2], n * n)[..., :: n + 1], t.dtype)
+    differences = _differences_above(func, w, values)
     # From the diagonal the products with U bring NaN to the whole matrix.
-    values = jnp.where(_has_long_chain(t)[..., None], jnp.nan, values)
-    f = parlett(t, with_diagonal(_differences_above(func, w), values))
+    values = jnp.where(_has_long_chain(t, w)[..., None], jnp.nan, values)
+    f = parlett(t, with_diagonal(differences, values))
     return product(product(u, f), adjoint(u))
 
 
-def _has_long_chain(t: Array) -> Array:
+def _has_long_chain(t: Array, w: Array) -> Array:
     """Whether equal eigenvalues are coupled through others: where Parlett's recurrence has 0/0."""
     n = t.shape[-1]
-    w = diagonal(t)
     equal = (w[..., :, None] == w[..., None, :]) & _above(n)
 
     def look(state: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -245,7 +246,7 @@ def _hermitian_jvp(func: Function, primals: Any, tangents: Any) -> tuple[Array, 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _all_differences(func: Function, w: Array) -> Array:
     """f[w_i, w_j] of all pairs: [..., n] to [..., n, n]."""
-    above = _differences_above(func, w)
+    above = _differences_above(func, *_with_values(func, w))
     both = jnp.where(_above(w.shape[-1]), above, jnp.swapaxes(above, -1, -2))
     return with_diagonal(both, _derivative(func, w).astype(w.dtype))
 
@@ -270,14 +271,19 @@ _ROUNDS = 64
 such, and one round does (10,000 of order 8: TODO)."""
 
 
-def _differences_above(func: Function, w: Array) -> Array:
+def _with_values(func: Function, w: Array, dtype: Any = None) -> tuple[Array, Array]:
+    """w and f(w), which XLA would compute anew for each pair."""
+    f = func(w)
+    both: tuple[Array, Array] = jax.lax.optimization_barrier((w, f.astype(dtype or f.dtype)))
+    return both
+
+
+def _differences_above(func: Function, w: Array, f: Array) -> Array:
     """f[w_i, w_j] for i < j, what else there is means nothing: [..., n] to [..., n, n].
 
     (f(x) - f(y))/(x - y); where they are close, the integral of f' between them.
     """
     n = w.shape[-1]
-    # XLA would compute func anew for each pair.
-    w, f = jax.lax.optimization_barrier((w, func(w)))
     close = _are_close(w) & _above(n)
     quotients = _quotients(w, f, close | ~_above(n))
     if w.size == 0:
