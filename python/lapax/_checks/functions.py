@@ -79,7 +79,7 @@ def _root_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
     return scaled(r @ r - t, norm(r) ** 2, t.shape[-1], args[0])
 
 
-# triangular_parlett: X·T = T·X, with exp on the diagonal.
+# triangular_parlett: X·T = T·X, with G's diagonal.
 
 
 def _parlett_inputs(
@@ -96,8 +96,9 @@ def _parlett_inputs(
 
 
 def _parlett_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
-    t, x = np.triu(wide(args[0])), wide(rets[0])
-    return scaled(x @ t - t @ x, norm(x) * norm(t), t.shape[-1], args[0])
+    (t, g), x = map(np.triu, map(wide, args)), wide(rets[0])
+    diagonal = (x - g) * np.eye(t.shape[-1]) * norm(t)[..., None, None]
+    return scaled(x @ t - t @ x + diagonal, norm(x) * norm(t), t.shape[-1], args[0])
 
 
 CHECKS = {
