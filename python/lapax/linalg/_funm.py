@@ -267,14 +267,16 @@ _CLOSE = 0.02
 and exponentials of the order of 1; the difference of values loses two digits there."""
 
 _ROUNDS = 64
-"""In how many rounds all rows with close pairs are done: of random matrices 0.1 % of the rows are
-such, and one round does (10,000 of order 8: TODO)."""
+"""In how many rounds all rows are done that have close pairs. In 10,000 random matrices of order 8
+one row in 2000 has, and it takes 4.4 ms, 46 with the integral of all pairs; where all pairs are
+close 40 and 36 (f64, exp, two cores of Zen 5)."""
 
 
 def _with_values(func: Function, w: Array, dtype: Any = None) -> tuple[Array, Array]:
     """w and f(w), which XLA would compute anew for each pair."""
     f = func(w)
-    both: tuple[Array, Array] = jax.lax.optimization_barrier((w, f.astype(dtype or f.dtype)))
+    f = f if dtype is None else f.astype(dtype)
+    both: tuple[Array, Array] = jax.lax.optimization_barrier((w, f))
     return both
 
 
