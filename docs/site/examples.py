@@ -287,6 +287,14 @@ EXAMPLES: dict[str, tuple[str, str]] = {
         "a",
         "r = jnp.triu(a)\nx = lapax.ffi.triangular_sqrtm(r)\nprint(x, jnp.abs(x @ x - r).max())",
     ),
+    "triangular_parlett": (
+        "z",
+        "# exp, whose divided differences are g\n"
+        "t, w = jnp.triu(z), jnp.diag(z)\n"
+        "g = jnp.diag(jnp.exp(w)).at[0, 1].set((jnp.exp(w[0]) - jnp.exp(w[1])) / (w[0] - w[1]))\n"
+        "x = lapax.ffi.triangular_parlett(t, g)\n"
+        "print(x, jnp.abs(x @ t - t @ x).max())",
+    ),
 }
 
 

@@ -52,4 +52,18 @@ super::ops! { functions;
         functions::triangular_sqrtm(call.batch, call.n, call.a, call.x, threads)
     };
     cuda = (none: "a composition of products serves it");
+
+    /// f(T) of an upper triangular T by Parlett's recurrence, from its divided differences g_ij = f[t_ii, t_jj].
+    ///
+    /// x_ii = g_ii, and x_ij = t_ij·g_ij + (Σ x_ik·t_kj − t_ik·x_kj)/(t_ii − t_jj) over i < k < j; the quotient is zero
+    /// where t_ii = t_jj. What is below the diagonals of T and G is not read, and zero in X.
+    triangular_parlett: TriangularParlett<T> over [c32, c64], Row {
+        dims { n }
+        args { t: T [n, n], g: T [n, n] }
+        rets { x: T [n, n] }
+    }
+    cpu = any("lapax_triangular_parlett"), |call, threads| {
+        functions::triangular_parlett(call.batch, call.n, call.t, call.g, call.x, threads)
+    };
+    cuda = (none: "a composition of products serves it");
 }

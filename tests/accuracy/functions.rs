@@ -1,17 +1,17 @@
 //! expm: ‖X − exp(A)‖ / (n·max(1, ‖A‖)·‖exp(A)‖·ε) against a Taylor sum of many more terms, and what is exact;
-//! triangular_sylvester: ‖R·Y ± Y·S − F‖ / (max(m, n)·(‖R‖ + ‖S‖)·‖Y‖·ε); triangular_sqrtm: ‖X² − A‖ / (n·‖X‖²·ε); and the
-//! same bits everywhere.
+//! triangular_sylvester: ‖R·Y ± Y·S − F‖ / (max(m, n)·(‖R‖ + ‖S‖)·‖Y‖·ε); triangular_sqrtm: ‖X² − A‖ / (n·‖X‖²·ε);
+//! triangular_parlett: max |x_ij·(t_ii − t_jj) − right side of the recurrence| / (n·‖T‖·‖X‖·ε), what is exact; and the same
+//! bits everywhere.
 
 use lapax_core::Scalar;
-use lapax_cpu::functions::{expm, triangular_sqrtm, triangular_sylvester};
+use lapax_cpu::functions::{expm, triangular_parlett, triangular_sqrtm, triangular_sylvester};
 use lapax_cpu::{Real as _, Serial, Spawned, Threads};
 
-use crate::for_each_scalar;
 use crate::kinds::{Kind, matrix};
 use crate::matrix::{Matrix, identity, ratio, transposed};
 use crate::ratios::LIMIT;
 use crate::sample::{Random, Sample, bits};
-use crate::sweep;
+use crate::{for_each_complex, for_each_scalar, sweep};
 
 for_each_scalar!(
     residual,
@@ -26,6 +26,8 @@ for_each_scalar!(
     singular_roots,
     triangles_have_the_same_bits_everywhere,
 );
+
+for_each_complex!(recurrences, recurrences_have_the_same_bits_everywhere);
 
 fn exponentials<T: Sample>(batch: usize, n: usize, a: &[T], threads: &dyn Threads) -> Vec<T> {
     let mut x = vec![T::nan(); a.len()];
@@ -302,5 +304,77 @@ fn triangles_have_the_same_bits_everywhere<T: Sample>() {
             assert!(bits(&mixed.1[own.clone()]) == bits(&alone.1[own]), "{n}: {k}");
         }
         assert!(mixed.0[n * n].is_nan() && mixed.1[n * n].is_nan(), "{n}");
+    }
+}
+
+/// T and G by rows, every fifth number on T's diagonal a repeated one. What is below is not to be read.
+fn recurrence<T: Sample>(n: usize, seed: u64) -> (Vec<T>, Vec<T>) {
+    let [mut t, mut g] = [triangle::<T>(n, 3.0, false, seed), triangle(n, 1.0, false, seed + 1)];
+    for (i, j) in (0..n).flat_map(|i| (0..i).map(move |j| (i, j))) {
+        (t[i * n + j], g[i * n + j]) = (T::nan(), T::nan());
+    }
+    for i in (3..n).step_by(5) {
+        t[i * (n + 1)] = t[(i - 2) * (n + 1)];
+    }
+    (t, g)
+}
+
+fn by_recurrence<T: Sample>(batch: usize, n: usize, (t, g): (&[T], &[T])) -> Vec<T> {
+    let mut x = vec![T::nan(); t.len()];
+    triangular_parlett(batch, n, t, g, &mut x, &Serial).unwrap();
+    x
+}
+
+/// Each entry solves its equation, of which the others are as computed; what has none is exact.
+fn recurrences<T: Sample>() {
+    for (n, batch) in (1..=70).flat_map(|n| [(n, 1), (n, 9)]) {
+        let (t, g) = recurrence::<T>(n, 4);
+        let x = by_recurrence(batch, n, (&t.repeat(batch), &g.repeat(batch)));
+        assert!(bits(&x[..n * n]) == bits(&x[(batch - 1) * n * n..]), "{n}");
+        let [t, g, x] = [&t, &g, &x].map(|a| wide(n, n, &a[..n * n]));
+        let upper = |a: &Matrix<T::Wide>| a.masked(|i, j| i <= j).norm();
+        let mut error = 0.0_f64;
+        for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
+            if i >= j {
+                let exact = if i == j { g.at(i, j) } else { T::Wide::ZERO };
+                assert!(x.at(i, j) == exact, "{n}: {i}, {j}");
+                continue;
+            }
+            let mut right = T::Wide::ZERO;
+            for k in i + 1..j {
+                right += x.at(i, k) * t.at(k, j) - t.at(i, k) * x.at(k, j);
+            }
+            let (difference, own) = (t.at(i, i) - t.at(j, j), t.at(i, j) * g.at(i, j));
+            error = if difference == T::Wide::ZERO {
+                error.max((x.at(i, j) - own).abs())
+            } else {
+                error.max(((x.at(i, j) - own) * difference - right).abs())
+            };
+            assert!(!error.is_nan(), "{n}: {i}, {j}");
+        }
+        let ratio = ratio::<T>(error, n, upper(&t) * upper(&x), 0);
+        assert!(ratio < LIMIT, "{batch} of {n}: {ratio}");
+    }
+}
+
+/// Beside others and NaN, in another place, and with other threads.
+fn recurrences_have_the_same_bits_everywhere<T: Sample>() {
+    for (n, batch) in [(2, 41), (8, 41), (16, 21), (33, 21), (60, 5)] {
+        let one = |k: u64| recurrence::<T>(n, k);
+        let (mut t, g): (Vec<_>, Vec<_>) = (0..batch).map(one).unzip();
+        t[1][n - 1] = T::nan();
+        let batch = t.len();
+        let all = by_recurrence(batch, n, (&t.concat(), &g.concat()));
+        let mut spread = vec![T::nan(); all.len()];
+        triangular_parlett(batch, n, &t.concat(), &g.concat(), &mut spread, &Spawned(3)).unwrap();
+        assert!(bits(&spread) == bits(&all), "{n}: threads");
+        t.reverse();
+        let turned: Vec<T> = g.into_iter().rev().flatten().collect();
+        let turned = by_recurrence(batch, n, (&t.concat(), &turned));
+        for k in 0..batch {
+            let [here, there] = [batch - 1 - k, k].map(|k| k * n * n..(k + 1) * n * n);
+            assert!(bits(&turned[here]) == bits(&all[there]), "{n}: {k}");
+        }
+        assert!(all[n * n + n - 1].is_nan() && all[..n * n].iter().all(|x| !x.is_nan()), "{n}");
     }
 }

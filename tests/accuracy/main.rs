@@ -89,6 +89,24 @@ macro_rules! for_each_real {
 }
 use for_each_real;
 
+/// Runs a generic test for each complex scalar type, as one test each.
+macro_rules! for_each_complex {
+    ($($test:ident),+ $(,)?) => {$(
+        mod $test {
+            #[test]
+            fn c64() {
+                super::$test::<num_complex::Complex<f32>>();
+            }
+
+            #[test]
+            fn c128() {
+                super::$test::<num_complex::Complex<f64>>();
+            }
+        }
+    )+};
+}
+use for_each_complex;
+
 /// Runs a generic test, whose argument is a backend, for each backend and scalar type.
 macro_rules! for_each_backend {
     ($($test:ident),+ $(,)?) => {$(

@@ -228,7 +228,7 @@ impl Variant {
                 });
                 sane(shape, arg.dims.len(), Form::Diagonals(main.unwrap_or(last)))
             }
-            ("functions", "r") => sane(shape, arg.dims.len(), Form::Triangular),
+            ("functions", "r" | "t") => sane(shape, arg.dims.len(), Form::Triangular),
             ("functions", "a") if self.op.name == "triangular_sqrtm" => {
                 sane(shape, arg.dims.len(), Form::Triangular)
             }

@@ -12,7 +12,7 @@ use syn::{Error, FnArg, GenericParam, ItemFn, Lifetime, ReturnType, TypeReferenc
 /// Under the feature `generic` the function is left as it is, so that a crate that calls few of them
 /// compiles these alone: a test of one kernel is built in seconds.
 ///
-/// `#[per_scalar(real)]` is for a function of real scalars alone.
+/// `#[per_scalar(real)]` and `#[per_scalar(complex)]` are for functions of these scalars alone.
 #[proc_macro_attribute]
 pub fn per_scalar(
     which: proc_macro::TokenStream,
@@ -23,7 +23,10 @@ pub fn per_scalar(
     } else {
         syn::parse::<Ident>(which).and_then(|which| match which {
             real if real == "real" => Ok(quote! { f32, f64 }),
-            other => Err(Error::new(other.span(), "per_scalar takes nothing, or `real`")),
+            complex if complex == "complex" => {
+                Ok(quote! { ::num_complex::Complex<f32>, ::num_complex::Complex<f64> })
+            }
+            other => Err(Error::new(other.span(), "per_scalar takes nothing, `real` or `complex`")),
         })
     };
     function(item, |function| expand(function, &scalars?))

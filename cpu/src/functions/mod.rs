@@ -7,6 +7,7 @@
 mod elementwise;
 mod exponential;
 mod norms;
+mod parlett;
 pub(crate) mod route;
 mod square_root;
 mod sylvester;
@@ -22,7 +23,10 @@ use crate::parallel::groups::for_each_group;
 use crate::simd::kind::Kind;
 use crate::{Error, Scalar, Serial, Threads};
 use exponential::{SCRATCH, exponential};
-use route::{Route, RouteOfTriangles, products, route, route_of_triangles, sylvester_products};
+use route::{
+    Route, RouteOfTriangles, products, route, route_of_parlett, route_of_triangles,
+    sylvester_products,
+};
 use sylvester::has_blocks;
 
 /// exp(A) of each n × n matrix of a batch, by rows.
@@ -188,6 +192,44 @@ pub fn triangular_sqrtm<T: Scalar>(
                 || (),
                 |(), matrix| one(matrix),
             );
+        }
+    }
+    Ok(())
+}
+
+/// X of Parlett's recurrence for each upper triangular n × n matrix T of a batch: f(T) of the divided differences
+/// g_ij = f[t_ii, t_jj] above the diagonal and g_ii = f(t_ii), all by rows.
+///
+/// x_ii = g_ii, and x_ij = t_ij·g_ij + (Σ x_ik·t_kj − t_ik·x_kj)/(t_ii − t_jj) over i < k < j, the quotient zero where
+/// t_ii = t_jj. What is below the diagonals of T and G is not read, and zero in X.
+///
+/// # Errors
+/// Where a slice has another length than the dimensions say.
+#[per_scalar(complex)]
+pub fn triangular_parlett<T: Scalar>(
+    batch: usize,
+    n: usize,
+    t: &[T],
+    g: &[T],
+    x: &mut [T],
+    threads: &dyn Threads,
+) -> Result<(), Error> {
+    let (t, g) = (Items::new("t", batch, &[n, n], t)?, Items::new("g", batch, &[n, n], g)?);
+    let operands = (t, g, ItemsMut::new("x", batch, &[n, n], x)?);
+    if batch == 0 || n == 0 {
+        return Ok(());
+    }
+    let time = nanoseconds::<T>(sylvester_products(n, n) / 3);
+    match route_of_parlett(batch, n) {
+        RouteOfTriangles::Lanes => {
+            let kernel = lanes::parlett::Parlett { n };
+            for_each_group::<T, _>(batch, operands, time, threads, &kernel);
+        }
+        RouteOfTriangles::Single => {
+            let scratch = || vec![T::ZERO; parlett::scratch(n)];
+            for_each(batch, operands, time, threads, scratch, |scratch, (t, g, x)| {
+                parlett::function(n, t, g, x, scratch);
+            });
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Which kernel computes a function of a matrix.
 
-use crate::parallel::groups::pay;
+use crate::parallel::groups::{pay, pay_filled};
 use crate::parallel::routes::{Routine, routes, routine};
 use crate::simd::kind::Kind;
 
@@ -43,8 +43,9 @@ pub(crate) fn products(n: usize) -> usize {
 routes! {
     /// How an upper triangular matrix goes, or two.
     pub(crate) enum RouteOfTriangles {
-        /// By [`lanes::sylvester`](crate::lanes::sylvester) or [`lanes::square_root`](crate::lanes::square_root), in a
-        /// lane of the registers; a real one with blocks of order 2 alone.
+        /// By [`lanes::sylvester`](crate::lanes::sylvester), [`lanes::square_root`](crate::lanes::square_root) or
+        /// [`lanes::parlett`](crate::lanes::parlett), in a lane of the registers; a real one with blocks of order 2
+        /// alone.
         Lanes,
         /// By halves, on one thread.
         Single,
@@ -54,6 +55,19 @@ routes! {
 /// How each equation of a batch with matrices of orders m and n goes.
 pub(crate) fn route_of_triangles(batch: usize, m: usize, n: usize) -> RouteOfTriangles {
     if m.min(n) > 0 && pay(batch, m.max(n), LANES) {
+        RouteOfTriangles::Lanes
+    } else {
+        RouteOfTriangles::Single
+    }
+}
+
+/// The order up to which a batch goes through lanes: of c128 on one core of Zen 5, us a matrix in lanes and alone, order 24
+/// 2.4 and 8.0, 32 5.2 and 15, 48 11 and 32; of four matrices 48 18 and 32, 64 50 and 60.
+const LANES_OF_PARLETT: usize = 48;
+
+/// How each matrix of a batch goes through Parlett's recurrence.
+pub(crate) fn route_of_parlett(batch: usize, n: usize) -> RouteOfTriangles {
+    if pay_filled(batch, n, LANES_OF_PARLETT) {
         RouteOfTriangles::Lanes
     } else {
         RouteOfTriangles::Single
@@ -74,5 +88,8 @@ pub(crate) const ROUTINES: &[Routine] = &[
     }),
     routine!("triangular_sqrtm", RouteOfTriangles, ["n"], |_, batch, [n]| {
         route_of_triangles(batch, n, n)
+    }),
+    routine!("triangular_parlett", RouteOfTriangles, ["n"], |_, batch, [n]| {
+        route_of_parlett(batch, n)
     }),
 ];

@@ -17,6 +17,7 @@ pub(crate) mod generalised_schur;
 pub(crate) mod lu;
 pub(crate) mod pack;
 mod pack_double;
+pub(crate) mod parlett;
 mod phase;
 pub(crate) mod qr;
 mod reflector;

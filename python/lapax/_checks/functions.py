@@ -79,6 +79,28 @@ def _root_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
     return scaled(r @ r - t, norm(r) ** 2, t.shape[-1], args[0])
 
 
+# triangular_parlett: X·T = T·X, with G's diagonal.
+
+
+def _parlett_inputs(
+    rng: np.random.Generator, dtype: np.dtype[Any], size: Size, _: Attrs
+) -> tuple[Array, ...]:
+    t = _triangular(rng, dtype, size.batch, size.n, 1)
+    w = np.diagonal(t, axis1=-2, axis2=-1)
+    x, y = w[..., :, None], w[..., None, :]
+    equal = np.eye(size.n, dtype=bool)
+    differences = (np.exp(x) - np.exp(y)) / np.where(equal, 1, x - y)
+    g = np.where(equal, np.exp(x), differences)
+    below = np.tri(size.n, k=-1, dtype=bool)
+    return tuple(np.where(below, np.nan, a).astype(dtype) for a in (t, g))
+
+
+def _parlett_ratios(args: tuple[Array, ...], _: Attrs, rets: list[Array]) -> Array:
+    (t, g), x = map(np.triu, map(wide, args)), wide(rets[0])
+    diagonal = (x - g) * np.eye(t.shape[-1]) * norm(t)[..., None, None]
+    return scaled(x @ t - t @ x + diagonal, norm(x) * norm(t), t.shape[-1], args[0])
+
+
 CHECKS = {
     "expm": Check(_inputs, _ratios, lambda size, attrs: 16 * size.n**3),
     "triangular_sylvester": Check(
@@ -88,4 +110,7 @@ CHECKS = {
         rectangular=True,
     ),
     "triangular_sqrtm": Check(_root_inputs, _root_ratios, lambda size, attrs: size.n**3 / 3),
+    "triangular_parlett": Check(
+        _parlett_inputs, _parlett_ratios, lambda size, attrs: 2 * size.n**3 / 3
+    ),
 }

@@ -18,9 +18,9 @@ import numpy as np
 from lapax._settings import own_settings
 from lapax.linalg._arguments import adjoint, check_square, complex_dtype, operation
 from lapax.linalg._expm import exponential
-from lapax.linalg._products import all_or_nan, diagonal, one_norm, product
+from lapax.linalg._products import diagonal, one_norm, product, with_diagonal
 from lapax.linalg._sqrtm import real_part
-from lapax.linalg._triangular import Ends, by_superdiagonals, schur
+from lapax.linalg._triangular import parlett, schur
 
 __all__ = ["coshm", "cosm", "funm", "funmh", "inverse_pth_root", "sinhm", "sinm", "tanhm", "tanm"]
 
@@ -47,7 +47,8 @@ def funm(A: Any, func: Function, disp: bool = True, *, real: bool = False) -> An
     Raises ValueError unless A is square.
     Source: Parlett, Linear Algebra Appl. 14, 1976; Golub and Van Loan, Algorithm 9.1.1.
 
-    Cost: that of `schur` of complex A, and 6n³.
+    Cost: that of `schur` of complex A, 5n³, and n values of `func`; four of its derivative for each
+    pair of close eigenvalues and those in the same row of T.
 
     >>> funm(diag(array([4., 9])), sqrt).real  # [[2, 0], [0, 3]]
     """
@@ -183,29 +184,37 @@ def _inverse_root(p: float) -> Function:
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _function(func: Function, a: Array) -> Array:
     t, u = schur(a)
-    values = func(diagonal(t)).astype(t.dtype)
-
-    def entry(f: Ends, t: Ends, t_ij: Array, _: Array, products: Array) -> Array:
-        difference = t[0] - t[1]
-        same = difference == 0
-        rest = jnp.where(same, 0, products / jnp.where(same, 1, difference))
-        return t_ij * _divided_differences(func, t, f) + rest
-
-    value = product(product(u, by_superdiagonals(t, values, entry)), adjoint(u))
-    return all_or_nan(~_has_long_chain(t), value)
+    n = t.shape[-1]
+    # By rows as T, which jnp.diagonal's gather is not.
+    w, values = _with_values(func, t.reshape(*t.shape[:-2], n * n)[..., :: n + 1], t.dtype)
+    differences = _differences_above(func, w, values)
+    # From the diagonal the products with U bring NaN to the whole matrix.
+    values = jnp.where(_has_long_chain(t, w)[..., None], jnp.nan, values)
+    f = parlett(t, with_diagonal(differences, values))
+    return product(product(u, f), adjoint(u))
 
 
-def _has_long_chain(t: Array) -> Array:
+def _has_long_chain(t: Array, w: Array) -> Array:
     """Whether equal eigenvalues are coupled through others: where Parlett's recurrence has 0/0."""
     n = t.shape[-1]
-    couplings = jnp.abs(jnp.triu(t, 1))
-    largest = jnp.max(couplings, axis=(-2, -1), keepdims=True, initial=0)
-    reached = (couplings > np.finfo(t.dtype).eps * largest).astype(couplings.dtype)
-    for _ in range(n.bit_length()):
-        reached = jnp.minimum(reached + product(reached, reached), 1)
-    w = diagonal(t)
-    equal = w[..., :, None] == w[..., None, :]
-    return jnp.any(equal & (product(reached, reached) > 0), axis=(-2, -1))
+    equal = (w[..., :, None] == w[..., None, :]) & _above(n)
+
+    def look(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        unknown, _ = state
+        # All of it, and not a part that does not depend on the state: XLA computes that before.
+        couplings = jnp.abs(jnp.triu(jnp.where(unknown[..., None, None], t, 0), 1))
+        largest = jnp.max(couplings, axis=(-2, -1), keepdims=True, initial=0)
+        reached = (couplings > np.finfo(t.dtype).eps * largest).astype(couplings.dtype)
+        for _ in range(n.bit_length()):
+            reached = jnp.minimum(reached + product(reached, reached), 1)
+        found = jnp.any(equal & (product(reached, reached) > 0), axis=(-2, -1))
+        return jnp.zeros_like(unknown), found
+
+    unknown = jnp.any(equal, axis=(-2, -1))
+    # A loop that runs once or never: vmap would make both branches of a condition run.
+    start = (unknown, jnp.zeros_like(unknown))
+    found: Array = jax.lax.while_loop(lambda state: jnp.any(state[0]), look, start)[1]
+    return found
 
 
 @_function.defjvp
@@ -234,30 +243,109 @@ def _hermitian_jvp(func: Function, primals: Any, tangents: Any) -> tuple[Array, 
     return product(v * func(w)[..., None, :], adjoint(v)), change
 
 
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _all_differences(func: Function, w: Array) -> Array:
     """f[w_i, w_j] of all pairs: [..., n] to [..., n, n]."""
-    n, f = w.shape[-1], func(w)
-    pairs = [(jnp.repeat(x[..., None], n, -1), jnp.repeat(x[..., None, :], n, -2)) for x in (w, f)]
-    return _divided_differences(func, pairs[0], pairs[1])
+    above = _differences_above(func, *_with_values(func, w))
+    both = jnp.where(_above(w.shape[-1]), above, jnp.swapaxes(above, -1, -2))
+    return with_diagonal(both, _derivative(func, w).astype(w.dtype))
+
+
+@_all_differences.defjvp
+@own_settings()
+def _all_differences_jvp(func: Function, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    def of_each_pair(w: Array) -> Array:
+        close = _are_close(w)
+        return jnp.where(close, _integral(func, *_pairs(w)), _quotients(w, func(w), close))
+
+    # JAX cannot go backwards through a loop whose end is not known.
+    return _all_differences(func, *primals), jax.jvp(of_each_pair, primals, tangents)[1]
 
 
 _CLOSE = 0.02
 """|x - y|/(|x| + |y|) below which four nodes integrate f' to 1e-15 for roots, powers, logarithms
 and exponentials of the order of 1; the difference of values loses two digits there."""
 
+_ROUNDS = 64
+"""In how many rounds all rows are done that have close pairs. In 10,000 random matrices of order 8
+one row in 2000 has, and it takes 4.4 ms, 46 with the integral of all pairs; where all pairs are
+close 40 and 36 (f64, exp, two cores of Zen 5)."""
 
-def _divided_differences(func: Function, x: Ends, f: Ends) -> Array:
-    """(f(x) - f(y))/(x - y); where they are close, the integral of f' between them."""
-    difference = x[0] - x[1]
-    close = jnp.abs(difference) <= _CLOSE * (jnp.abs(x[0]) + jnp.abs(x[1]))
+
+def _with_values(func: Function, w: Array, dtype: Any = None) -> tuple[Array, Array]:
+    """w and f(w), which XLA would compute anew for each pair."""
+    f = func(w)
+    f = f if dtype is None else f.astype(dtype)
+    both: tuple[Array, Array] = jax.lax.optimization_barrier((w, f))
+    return both
+
+
+def _differences_above(func: Function, w: Array, f: Array) -> Array:
+    """f[w_i, w_j] for i < j, what else there is means nothing: [..., n] to [..., n, n].
+
+    (f(x) - f(y))/(x - y); where they are close, the integral of f' between them.
+    """
+    n = w.shape[-1]
+    close = _are_close(w) & _above(n)
+    quotients = _quotients(w, f, close | ~_above(n))
+    if w.size == 0:
+        return quotients
+    ends, others = w.reshape(-1), w.reshape(-1, n)
+    close, by_row = (x.reshape(w.size, n) for x in (close, quotients))
+
+    def some_rows(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        left, value = state
+        (rows,) = jnp.nonzero(left, size=-(-w.size // _ROUNDS), fill_value=w.size)
+        here = jnp.minimum(rows, w.size - 1)
+        integral = _integral(func, ends[here][:, None], others[here // n])
+        found = jnp.where(close[here], integral, by_row[here])
+        return left.at[rows].set(False, mode="drop"), value.at[rows].set(found, mode="drop")
+
+    # A loop, as vmap would make both branches of a condition run; rows, as their places in the
+    # batch are found faster than those of pairs.
+    start = (jnp.any(close, axis=-1), by_row)
+    value: Array = jax.lax.while_loop(lambda state: jnp.any(state[0]), some_rows, start)[1]
+    return value.reshape(quotients.shape)
+
+
+def _above(n: int) -> Any:
+    """Which elements of a matrix are above its diagonal."""
+    return np.triu(np.ones((n, n), bool), 1)
+
+
+def _pairs(x: Array) -> tuple[Array, Array]:
+    """The first and the second of each pair, to broadcast."""
+    return x[..., :, None], x[..., None, :]
+
+
+def _are_close(w: Array) -> Array:
+    x, y = _pairs(w)
+    size, other = _pairs(jax.lax.optimization_barrier(jnp.abs(w)))
+    close: Array = jnp.abs(x - y) <= _CLOSE * (size + other)
+    return close
+
+
+def _quotients(w: Array, f: Array, none: Array) -> Array:
+    """(f(x) - f(y))/(x - y), without sense where there is to be none."""
+    (x, y), (f_x, f_y) = _pairs(w), _pairs(f)
+    return ((f_x - f_y) / jnp.where(none, 1, x - y)).astype(w.dtype)
+
+
+def _integral(func: Function, x: Array, y: Array) -> Array:
+    """The mean of f' between x and y."""
+    difference = x - y
     nodes, weights = (x.tolist() for x in np.polynomial.legendre.leggauss(4))
-    between = [x[1] + (node + 1) / 2 * difference for node in nodes]
-    integral = sum(
-        weight / 2 * jax.jvp(func, (point,), (jnp.ones_like(point),))[1]
-        for point, weight in zip(between, weights, strict=True)
+    mean: Any = sum(
+        weight / 2 * _derivative(func, y + (node + 1) / 2 * difference)
+        for node, weight in zip(nodes, weights, strict=True)
     )
-    quotient = (f[0] - f[1]) / jnp.where(close, 1, difference)
-    return jnp.where(close, integral, quotient).astype(difference.dtype)
+    integral: Array = mean.astype(difference.dtype)
+    return integral
+
+
+def _derivative(func: Function, x: Array) -> Array:
+    derivative: Array = jax.jvp(func, (x,), (jnp.ones_like(x),))[1]
+    return derivative
 
 
 def _error(a: Array) -> Array:

@@ -81,11 +81,12 @@ Ends = tuple[Array, Array]
 """Diagonal elements i and j for each i, j of one superdiagonal: of shape [..., n], by i."""
 
 
-def by_superdiagonals(t: Array, values: Array, entry: Callable[..., Array]) -> Array:
+def by_superdiagonals(t: Array, values: Array, entry: Callable[..., Array], *given: Array) -> Array:
     """F with `values` on its diagonal; `entry` gives the others.
 
     It is traced once, for a superdiagonal: entry((f_ii, f_jj), (t_ii, t_jj), t_ij, squares,
-    products), squares = Σ f_ik·f_kj and products = Σ f_ik·t_kj - t_ik·f_kj over i < k < j.
+    products), squares = Σ f_ik·f_kj and products = Σ f_ik·t_kj - t_ik·f_kj over i < k < j, and
+    behind these g_ij of each matrix G that is `given`.
     """
     n = t.shape[-1]
     strict = jnp.triu(t, 1)
@@ -100,9 +101,9 @@ def by_superdiagonals(t: Array, values: Array, entry: Callable[..., Array]) -> A
         squares = jnp.sum(above * columns[0], axis=-1)
         products = jnp.sum(above * columns[1] - strict * columns[0], axis=-1)
         here = column[:, None] + d == column
-        t_ij = jnp.sum(jnp.where(here, strict, 0), axis=-1)
+        t_ij, *given_ij = (jnp.sum(jnp.where(here, x, 0), axis=-1) for x in (strict, *given))
         ends = [(x, at_j(x, -1)) for x in (values, diagonal(t))]
-        found = entry(*ends, t_ij, squares, products)
+        found = entry(*ends, t_ij, squares, products, *given_ij)
         return jnp.where(here, found[..., None], above)
 
     above = jax.lax.fori_loop(1, n, step, jnp.zeros_like(t))
@@ -124,3 +125,18 @@ square_root = by_target("triangular_sqrtm", _root_by_superdiagonals)
 Where two diagonal elements are zero, the element between is zero if that solves the equation, and
 infinite or NaN if no root exists.
 """
+
+
+def _parlett_by_superdiagonals(t: Array, g: Array) -> Array:
+
+    def entry(_: Ends, t: Ends, t_ij: Array, __: Array, products: Array, g_ij: Array) -> Array:
+        difference = t[0] - t[1]
+        same = difference == 0
+        return t_ij * g_ij + jnp.where(same, 0, products / jnp.where(same, 1, difference))
+
+    return by_superdiagonals(t, diagonal(g), entry, g)
+
+
+parlett = by_target("triangular_parlett", _parlett_by_superdiagonals)
+"""f(T) of complex T and G with f(t_ii) on its diagonal and the divided differences f[t_ii, t_jj]
+above (Parlett, Linear Algebra Appl. 14, 1976); zero is put for 0/0 where t_ii = t_jj."""

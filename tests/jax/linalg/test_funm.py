@@ -11,6 +11,7 @@ from derivatives import check_derivatives
 from papers import entries
 
 from lapax import linalg
+from lapax.linalg import _triangular
 
 
 @pytest.mark.parametrize("name", ["cosm", "sinm", "tanm", "coshm", "sinhm", "tanhm"])
@@ -40,6 +41,36 @@ def test_function_of_numbers_is_the_function_of_matrices() -> None:
         assert np.isnan(x[3]).all()
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("batch", [1, 9])
+@pytest.mark.parametrize("n", [1, 2, 7, 30, 70])
+def test_recurrence_is_the_same_by_target_and_by_superdiagonals(n: int, batch: int, dtype) -> None:
+    with jax.enable_x64():
+        z = entries(13, 2, batch, n, n) + 1j * entries(14, 2, batch, n, n)
+        t, g = (z / n + np.diag(np.arange(n) % 5 + 1.0)).astype(dtype)
+        computed = _triangular.parlett(t, np.triu(g))
+        expected = _triangular._parlett_by_superdiagonals(np.triu(t), np.triu(g))
+        limit = 1e3 * np.finfo(dtype).eps * np.max(np.abs(expected))
+        np.testing.assert_allclose(computed, expected, rtol=0, atol=limit)
+
+
+@pytest.mark.parametrize("n", [3, 8, 20])
+def test_function_is_the_same_wherever_a_matrix_stands(n: int) -> None:
+    """With close eigenvalues in some, which take rounds of their own, and long chains in one."""
+    with jax.enable_x64():
+        a = entries(15, 60, n, n) / np.sqrt(n)
+        a[::3] = np.eye(n) + 0.01 * a[::3]
+        a[1] = np.eye(n) + np.eye(n, k=1)
+        x = np.asarray(linalg.funm(a, jnp.exp))
+        others = np.arange(60) != 1
+        np.testing.assert_allclose(x[others], scipy.linalg.expm(a[others]), rtol=0, atol=1e-12)
+        assert np.isnan(x[1]).all()
+        by_vmap = jax.vmap(lambda one: linalg.funm(one, jnp.exp))(a)
+        np.testing.assert_array_equal(by_vmap, x)
+        order = np.random.default_rng(0).permutation(60)
+        np.testing.assert_array_equal(linalg.funm(a[order], jnp.exp), x[order])
+
+
 def test_hermitian_functions_and_roots() -> None:
     with jax.enable_x64():
         z = entries(11, 2, 4, 4) + 1j * entries(12, 2, 4, 4)
@@ -65,6 +96,11 @@ def test_derivative_of_a_general_function() -> None:
     with jax.enable_x64():
         a = entries(4, 3, 3) + 4 * np.eye(3) + 1j * entries(5, 3, 3)
         check_derivatives(lambda a: linalg.funm(a, jnp.exp), a, second=False)
+        close = np.diag([1, 1 + 1e-9, 2]) + 0.1 * np.eye(3, k=2)
+        _, derivative = jax.jvp(lambda a: linalg.funmh(a, jnp.exp), (close,), (np.ones((3, 3)),))
+        hermitian = (close + close.T) / 2
+        exact = scipy.linalg.expm_frechet(hermitian, np.ones((3, 3)), compute_expm=False)
+        np.testing.assert_allclose(derivative, exact, atol=1e-13)
 
 
 def test_empty_and_errors() -> None:
