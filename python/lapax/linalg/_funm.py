@@ -18,7 +18,7 @@ import numpy as np
 from lapax._settings import own_settings
 from lapax.linalg._arguments import adjoint, check_square, complex_dtype, operation
 from lapax.linalg._expm import exponential
-from lapax.linalg._products import diagonal, one_norm, product, with_diagonal
+from lapax.linalg._products import computed_where, diagonal, one_norm, product, with_diagonal
 from lapax.linalg._sqrtm import real_part
 from lapax.linalg._triangular import parlett, schur
 
@@ -199,22 +199,16 @@ def _has_long_chain(t: Array, w: Array) -> Array:
     n = t.shape[-1]
     equal = (w[..., :, None] == w[..., None, :]) & _above(n)
 
-    def look(state: tuple[Array, Array]) -> tuple[Array, Array]:
-        unknown, _ = state
-        # All of it, and not a part that does not depend on the state: XLA computes that before.
-        couplings = jnp.abs(jnp.triu(jnp.where(unknown[..., None, None], t, 0), 1))
+    def look(which: Array) -> Array:
+        couplings = jnp.abs(jnp.triu(jnp.where(which[..., None, None], t, 0), 1))
         largest = jnp.max(couplings, axis=(-2, -1), keepdims=True, initial=0)
         reached = (couplings > np.finfo(t.dtype).eps * largest).astype(couplings.dtype)
         for _ in range(n.bit_length()):
             reached = jnp.minimum(reached + product(reached, reached), 1)
-        found = jnp.any(equal & (product(reached, reached) > 0), axis=(-2, -1))
-        return jnp.zeros_like(unknown), found
+        return jnp.any(equal & (product(reached, reached) > 0), axis=(-2, -1))
 
-    unknown = jnp.any(equal, axis=(-2, -1))
-    # A loop that runs once or never: vmap would make both branches of a condition run.
-    start = (unknown, jnp.zeros_like(unknown))
-    found: Array = jax.lax.while_loop(lambda state: jnp.any(state[0]), look, start)[1]
-    return found
+    some = jnp.any(equal, axis=(-2, -1))
+    return computed_where(some, look, jnp.zeros_like(some))
 
 
 @_function.defjvp
@@ -267,9 +261,9 @@ _CLOSE = 0.02
 and exponentials of the order of 1; the difference of values loses two digits there."""
 
 _ROUNDS = 64
-"""In how many rounds all rows are done that have close pairs. In 10,000 random matrices of order 8
-one row in 2000 has, and it takes 4.4 ms, 46 with the integral of all pairs; where all pairs are
-close 40 and 36 (f64, exp, two cores of Zen 5)."""
+"""In how many rounds all rows of a matrix are done that have close pairs. In 10,000 random matrices
+of order 8 one row in 2500 has, and it takes 18 ms, 50 with the integral of all pairs; where all
+pairs are close 39. In 1,000 of order 32 38 ms, 65, and 120 (f64, exp, two cores of Zen 5)."""
 
 
 def _with_values(func: Function, w: Array, dtype: Any = None) -> tuple[Array, Array]:
@@ -285,27 +279,27 @@ def _differences_above(func: Function, w: Array, f: Array) -> Array:
 
     (f(x) - f(y))/(x - y); where they are close, the integral of f' between them.
     """
-    n = w.shape[-1]
+    if w.ndim > 1:
+        # Each matrix for itself: places in a batch that devices share would be gathered.
+        by_matrix = functools.partial(_differences_above, func)
+        return jax.vmap(by_matrix)(w, f)
+    n = w.size
     close = _are_close(w) & _above(n)
     quotients = _quotients(w, f, close | ~_above(n))
-    if w.size == 0:
+    if n == 0:
         return quotients
-    ends, others = w.reshape(-1), w.reshape(-1, n)
-    close, by_row = (x.reshape(w.size, n) for x in (close, quotients))
 
     def some_rows(state: tuple[Array, Array]) -> tuple[Array, Array]:
         left, value = state
-        (rows,) = jnp.nonzero(left, size=-(-w.size // _ROUNDS), fill_value=w.size)
-        here = jnp.minimum(rows, w.size - 1)
-        integral = _integral(func, ends[here][:, None], others[here // n])
-        found = jnp.where(close[here], integral, by_row[here])
+        (rows,) = jnp.nonzero(left, size=-(-n // _ROUNDS), fill_value=n)
+        here = jnp.minimum(rows, n - 1)
+        found = jnp.where(close[here], _integral(func, w[here][:, None], w), quotients[here])
         return left.at[rows].set(False, mode="drop"), value.at[rows].set(found, mode="drop")
 
-    # A loop, as vmap would make both branches of a condition run; rows, as their places in the
-    # batch are found faster than those of pairs.
-    start = (jnp.any(close, axis=-1), by_row)
+    # A loop, as vmap would make both branches of a condition run.
+    start = (jnp.any(close, axis=-1), quotients)
     value: Array = jax.lax.while_loop(lambda state: jnp.any(state[0]), some_rows, start)[1]
-    return value.reshape(quotients.shape)
+    return value
 
 
 def _above(n: int) -> Any:
