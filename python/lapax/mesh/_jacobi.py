@@ -25,7 +25,11 @@ SWEEPS = 30
 """Six to nine are taken; that many would be a matrix of NaN."""
 SETTLED = 0.1
 """Times √ε: the cosines of one sweep, after which those that are left are ε, as their square is
-what a sweep leaves (5e-5, 3e-10, 6e-15 for n = 61 on 2×2)."""
+what a sweep leaves (5e-5, 3e-10, 6e-15 for n = 61 on 2×2), where rotations are of their size."""
+ROUNDING = 4.0
+"""Times √n·ε: cosines that are zero. Columns of equal values turn by any angle, which mixes what is
+orthogonal to others already with what is not yet: a sweep leaves its cosines times that angle (of
+rank 10, n = 31, without this 9e-10 in f64)."""
 SHIFT = 3.0
 """Times an estimate of ‖A‖ that is at least half of it."""
 
@@ -34,6 +38,7 @@ class _State(NamedTuple):
     x: Array
     numbers: Array
     off: Array
+    turned: Array
     sweep: Array
 
 
@@ -82,42 +87,47 @@ def _norm(x: Array, cols: Dim) -> Array:
 
 
 def _orthogonal(x: Array, cols: Dim) -> Array:
-    limit = SETTLED * float(np.finfo(x.dtype).eps) ** 0.5
+    epsilon = float(np.finfo(x.dtype).eps)
+    limit, rounding = SETTLED * epsilon**0.5, ROUNDING * len(x) ** 0.5 * epsilon
     devices = cols.parts
     me = cols.me()
 
     def sweep(state: _State) -> _State:
-        start = (state.x, state.numbers, jnp.zeros_like(state.off))
-        x, numbers, off = loop(0, max(2 * devices - 1, 1), round_, start)
-        return _State(x, numbers, _max(off, cols), state.sweep + 1)
+        zero = jnp.zeros_like(state.off)
+        start = (state.x, state.numbers, zero, zero)
+        x, numbers, off, turned = loop(0, max(2 * devices - 1, 1), round_, start)
+        return _State(x, numbers, _max(off, cols), _max(turned, cols), state.sweep + 1)
 
-    def round_(_: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        x, numbers, off = carry
-        x, seen = _rotated(x, numbers)
+    def round_(_: Array, carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        x, numbers, off, turned = carry
+        x, seen, turn = _rotated(x, numbers)
         if devices > 1:
             x, numbers = _passed_on(x, numbers, cols)
-        return x, numbers, jnp.maximum(off, seen)
+        return x, numbers, jnp.maximum(off, seen), jnp.maximum(turned, turn)
 
     def more(state: _State) -> Array:
-        again: Array = (state.off > limit) & (state.sweep < SWEEPS)
+        left = (state.off > limit) | (state.off * state.turned > rounding)
+        again: Array = left & (state.sweep < SWEEPS)
         return again
 
     numbers = jnp.stack([2 * me, 2 * me + 1]).astype(jnp.int32)
     infinite = jnp.asarray(jnp.inf, x.real.dtype)
-    state = lax.while_loop(more, sweep, _State(x, numbers, infinite, jnp.int32(0)))
+    state = lax.while_loop(more, sweep, _State(x, numbers, infinite, infinite, jnp.int32(0)))
     found: Array = jnp.where(state.off <= limit, state.x, jnp.nan)
     return found
 
 
-def _rotated(x: Array, numbers: Array) -> tuple[Array, Array]:
-    """Both block columns made orthogonal, and the largest cosine between two columns before."""
+def _rotated(x: Array, numbers: Array) -> tuple[Array, Array, Array]:
+    """Both block columns made orthogonal, the largest cosine between two columns before, and the
+    largest sine of an angle by which one turned to another."""
     gram = adjoint(x) @ x
     length = jnp.sqrt(jnp.diagonal(gram).real)
     cosine = jnp.abs(gram) / (length[:, None] * length)
-    seen = jnp.max(jnp.where(jnp.eye(len(gram), dtype=bool), 0, cosine))
+    diagonal = jnp.eye(len(gram), dtype=bool)
+    seen = jnp.max(jnp.where(diagonal, 0, cosine))
     _, v = jnp.linalg.eigh(gram, symmetrize_input=False)
     v = jnp.where(numbers[0] < numbers[1], v[:, ::-1], v)
-    return x @ v, seen
+    return x @ v, seen, jnp.max(jnp.where(diagonal, 0, jnp.abs(v)))
 
 
 def _passed_on(x: Array, numbers: Array, cols: Dim) -> tuple[Array, Array]:
