@@ -89,8 +89,9 @@ INLINE bool find_rotation(const T* p, const T* q, int rows, bool there, Rotation
 // A sweep: each pair of columns once, by the tournament in which the last player stays and the others go
 // round. True where any was rotated.
 template <class T, int GROUP>
-INLINE bool sweep(T* w, int ld, int rows, int columns, T* j, int ldj, int* rotated) {
+INLINE bool sweep(T* w, int ld, int rows, int columns, T* j, int ldj) {
   const int players = columns + columns % 2, groups = blockDim.x / GROUP;
+  bool rotated = false;
   for (int step = 0; step < players - 1; step++) {
     for (int first = 0; first < players / 2; first += groups) {
       const int pair = first + threadIdx.x / GROUP;
@@ -103,16 +104,12 @@ INLINE bool sweep(T* w, int ld, int rows, int columns, T* j, int ldj, int* rotat
       if (find_rotation<T, GROUP>(w + p * ld, w + q * ld, rows, there, by)) {
         rotate<T, GROUP>(w + p * ld, w + q * ld, rows, by);
         if (j) rotate<T, GROUP>(j + p * ldj, j + q * ldj, columns, by);
-        if (threadIdx.x % GROUP == 0) *rotated = 1;
+        rotated = true;
       }
     }
     __syncthreads();
   }
-  const bool more = *rotated != 0;
-  __syncthreads();
-  if (threadIdx.x == 0) *rotated = 0;
-  __syncthreads();
-  return more;
+  return __syncthreads_or(rotated);
 }
 
 // The largest part of any entry of W, whether all are finite, by the whole block; `parts` has a place for
@@ -215,7 +212,6 @@ template <class T> INLINE void fail(const Job& job, RealOf<T>* s, T* u, T* v) {
 template <class T, int GROUP>
 INLINE void decompose(const Job& job, const T* a, RealOf<T>* s, T* u, T* v, int32_t* info, T* shared) {
   using R = RealOf<T>;
-  __shared__ int rotated;
   const int m = job.m, n = job.n;
   const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, warps = blockDim.x / LANES;
   const bool tall = m >= n, vectors = job.vectors;
@@ -228,7 +224,6 @@ INLINE void decompose(const Job& job, const T* a, RealOf<T>* s, T* u, T* v, int3
     if (tall) w[e % m + e / m * ld] = a[e];
     else w[e / m + e % m * ld] = conj(a[e]);
   }
-  if (threadIdx.x == 0) rotated = 0;
   if (vectors)
     for (int e = threadIdx.x; e < columns * columns; e += blockDim.x)
       j[e % columns + e / columns * ldj] = make<T>(e % columns == e / columns ? 1 : 0);
@@ -244,7 +239,7 @@ INLINE void decompose(const Job& job, const T* a, RealOf<T>* s, T* u, T* v, int3
     for (int i = lane; i < rows; i += LANES) w[i + k * ld] = shifted(w[i + k * ld], power);
   __syncthreads();
   int sweeps = 0;
-  while (sweeps < SWEEPS && sweep<T, GROUP>(w, ld, rows, columns, j, ldj, &rotated)) sweeps++;
+  while (sweeps < SWEEPS && sweep<T, GROUP>(w, ld, rows, columns, j, ldj)) sweeps++;
   if (!info && sweeps == SWEEPS) return fail(job, s, u, v);
   for (int k = warp; k < columns; k += warps) {
     R sum = 0;

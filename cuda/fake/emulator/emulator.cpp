@@ -128,6 +128,8 @@ struct Launch {
   void* scheduler = nullptr;
   Fiber* running = nullptr;
   int live = 0, at_barrier = 0;
+  // Of those at the barrier, and of those that left the last one.
+  bool any = false, any_before = false;
   const char* barrier_file = nullptr;
   int barrier_line = 0;
   std::string error;
@@ -160,6 +162,8 @@ void open_barrier_if_all_there() {
   if (launch->at_barrier == 0 || launch->at_barrier != launch->live) return;
   launch->at_barrier = 0;
   launch->barriers++;
+  launch->any_before = launch->any;
+  launch->any = false;
   for (Fiber& fiber : launch->fibers)
     if (fiber.state == State::AT_BARRIER) wake(fiber);
 }
@@ -283,7 +287,7 @@ void fail(const char* file, int line, const char* why) {
   abort();
 }
 
-void meet_block(const char* file, int line) {
+bool meet_block(bool vote, const char* file, int line) {
   Fiber* own = launch->running;
   if (launch->at_barrier == 0) {
     launch->barrier_file = file;
@@ -296,9 +300,11 @@ void meet_block(const char* file, int line) {
   own->file = file;
   own->line = line;
   launch->at_barrier++;
+  launch->any |= vote;
   open_barrier_if_all_there();
   leave(false);
   TSAN(__tsan_acquire(tag);)
+  return launch->any_before;
 }
 
 void meet_warp(Meeting kind, unsigned mask, uint64_t value, uint64_t* all, const char* file, int line) {

@@ -36,7 +36,7 @@ struct Kernel {
 // What a barrier of the whole block, and a warp's exchange of 64-bit words, wait for. Each lane of
 // `mask` gives `value` and gets everybody's in all[0..32]; `all` may be null.
 enum class Meeting { SYNC, EXCHANGE };
-void meet_block(const char* file, int line);
+bool meet_block(bool vote, const char* file, int line);
 void meet_warp(Meeting kind, unsigned mask, uint64_t value, uint64_t* all, const char* file, int line);
 [[noreturn]] void fail(const char* file, int line, const char* why);
 
@@ -101,7 +101,8 @@ template <class... A, void (*F)(A...)> struct Call<F> {
 #define SHARED_MEMORY(name) unsigned char* name = emulator::current->shared
 #define KERNEL(name) \
   static ::emulator::Kernel emulator_##name(#name, &::emulator::Call<&name>::invoke)
-#define __syncthreads() emulator::meet_block(__FILE__, __LINE__)
+#define __syncthreads() emulator::meet_block(false, __FILE__, __LINE__)
+#define __syncthreads_or(predicate) emulator::meet_block((predicate) != 0, __FILE__, __LINE__)
 #define __syncwarp() \
   emulator::meet_warp(emulator::Meeting::SYNC, ~0u, 0, nullptr, __FILE__, __LINE__)
 #define __shfl_sync(mask, value, lane) emulator::shuffle(mask, value, lane, __FILE__, __LINE__)
