@@ -22,14 +22,14 @@ from lapax.mesh._layout import Array, Dim, Tile
 from lapax.mesh._panels import adjoint, loop
 
 SWEEPS = 30
-"""Six to nine are taken; that many would be a matrix of NaN."""
+"""Six to nine are taken, and up to 19 where two thirds of the values are equal."""
+ROUNDING = 8.0
+"""Times √n·ε: the cosines of a sweep that is the last one. Their squares are what a sweep leaves
+(5e-5, 3e-10, 6e-15 for n = 61 on 2×2), but not where values are equal: such columns turn by any
+angle, which mixes what is orthogonal to others already with what is not yet. A sweep before the
+last one leaves 9e-10 for n = 31 of rank 10."""
 SETTLED = 0.1
-"""Times √ε: the cosines of one sweep, after which those that are left are ε, as their square is
-what a sweep leaves (5e-5, 3e-10, 6e-15 for n = 61 on 2×2), where rotations are of their size."""
-ROUNDING = 4.0
-"""Times √n·ε: cosines that are zero. Columns of equal values turn by any angle, which mixes what is
-orthogonal to others already with what is not yet: a sweep leaves its cosines times that angle (of
-rank 10, n = 31, without this 9e-10 in f64)."""
+"""Times √ε: the cosines of a result, at most; NaN never has them."""
 SHIFT = 3.0
 """Times an estimate of ‖A‖ that is at least half of it."""
 
@@ -38,7 +38,6 @@ class _State(NamedTuple):
     x: Array
     numbers: Array
     off: Array
-    turned: Array
     sweep: Array
 
 
@@ -93,41 +92,37 @@ def _orthogonal(x: Array, cols: Dim) -> Array:
     me = cols.me()
 
     def sweep(state: _State) -> _State:
-        zero = jnp.zeros_like(state.off)
-        start = (state.x, state.numbers, zero, zero)
-        x, numbers, off, turned = loop(0, max(2 * devices - 1, 1), round_, start)
-        return _State(x, numbers, _max(off, cols), _max(turned, cols), state.sweep + 1)
+        start = (state.x, state.numbers, jnp.zeros_like(state.off))
+        x, numbers, off = loop(0, max(2 * devices - 1, 1), round_, start)
+        return _State(x, numbers, _max(off, cols), state.sweep + 1)
 
-    def round_(_: Array, carry: tuple[Array, ...]) -> tuple[Array, ...]:
-        x, numbers, off, turned = carry
-        x, seen, turn = _rotated(x, numbers)
+    def round_(_: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        x, numbers, off = carry
+        x, seen = _rotated(x, numbers)
         if devices > 1:
             x, numbers = _passed_on(x, numbers, cols)
-        return x, numbers, jnp.maximum(off, seen), jnp.maximum(turned, turn)
+        return x, numbers, jnp.maximum(off, seen)
 
     def more(state: _State) -> Array:
-        left = (state.off > limit) | (state.off * state.turned > rounding)
-        again: Array = left & (state.sweep < SWEEPS)
+        again: Array = (state.off > rounding) & (state.sweep < SWEEPS)
         return again
 
     numbers = jnp.stack([2 * me, 2 * me + 1]).astype(jnp.int32)
     infinite = jnp.asarray(jnp.inf, x.real.dtype)
-    state = lax.while_loop(more, sweep, _State(x, numbers, infinite, infinite, jnp.int32(0)))
+    state = lax.while_loop(more, sweep, _State(x, numbers, infinite, jnp.int32(0)))
     found: Array = jnp.where(state.off <= limit, state.x, jnp.nan)
     return found
 
 
-def _rotated(x: Array, numbers: Array) -> tuple[Array, Array, Array]:
-    """Both block columns made orthogonal, the largest cosine between two columns before, and the
-    largest sine of an angle by which one turned to another."""
+def _rotated(x: Array, numbers: Array) -> tuple[Array, Array]:
+    """Both block columns made orthogonal, and the largest cosine between two columns before."""
     gram = adjoint(x) @ x
     length = jnp.sqrt(jnp.diagonal(gram).real)
     cosine = jnp.abs(gram) / (length[:, None] * length)
-    diagonal = jnp.eye(len(gram), dtype=bool)
-    seen = jnp.max(jnp.where(diagonal, 0, cosine))
+    seen = jnp.max(jnp.where(jnp.eye(len(gram), dtype=bool), 0, cosine))
     _, v = jnp.linalg.eigh(gram, symmetrize_input=False)
     v = jnp.where(numbers[0] < numbers[1], v[:, ::-1], v)
-    return x @ v, seen, jnp.max(jnp.where(diagonal, 0, jnp.abs(v)))
+    return x @ v, seen
 
 
 def _passed_on(x: Array, numbers: Array, cols: Dim) -> tuple[Array, Array]:
