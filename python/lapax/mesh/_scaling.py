@@ -145,7 +145,8 @@ def _run(processes: int, n: int) -> dict[str, tuple[float, float | None]]:
 
 def table(n: int, processes: int) -> str:
     """In Markdown: of each number of processes the rate of one, in units of one process's."""
-    larger = round(n * processes**0.5)
+    # Each process has as many rows.
+    larger = max(1, round(n / processes**0.5)) * processes
     one, many = _run(1, n), _run(processes, larger)
     lines = [
         f"| | one process, n = {n:,}: Gflop/s | the device's own: Gflop/s | "
