@@ -118,10 +118,12 @@ def _run(processes: int, n: int) -> dict[str, tuple[float, float | None]]:
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
     code = "import sys; from lapax.mesh._scaling import worker; worker(*map(int, sys.argv[1:]))"
+    # The last of a flag counts; the caller's may ask for several devices.
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=1"
     running = [
         subprocess.Popen(
             [sys.executable, "-c", code, str(i), str(processes), str(port), str(n)],
-            env={**os.environ, "JAX_PLATFORMS": "cpu"},
+            env={**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags},
             stdout=subprocess.PIPE,
             text=True,
         )
