@@ -4,6 +4,7 @@
 
 use std::env;
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 /// lapax's kernels.
@@ -32,11 +33,49 @@ fn kernels() {
     let mut on_emulator = build.clone();
     on_emulator.flag("-include").flag("emulator.h").flag("-x").flag("c++");
     let folder = others.map_or(PathBuf::from(KERNELS), PathBuf::from);
-    for file in files(&folder, "cu").into_iter().chain(files(Path::new(EXAMPLE), "cu")) {
-        on_emulator.file(file);
-    }
-    on_emulator.link_lib_modifier("+whole-archive").compile("lapax_kernels");
+    let objects = compiled(&mut on_emulator, &folder);
+    let mut library = build.clone();
+    library.objects(objects).link_lib_modifier("+whole-archive").compile("lapax_kernels");
     build.file("emulator/emulator.cpp").compile("lapax_emulator");
+}
+
+/// The objects of a folder's kernels and of the example's. Those that an earlier build made of the same
+/// text are still there: a mutant takes the time of the file that it changes.
+fn compiled(build: &mut cc::Build, folder: &Path) -> Vec<PathBuf> {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("objects");
+    std::fs::create_dir_all(&out).expect("OUT_DIR is writable");
+    let mut common = DefaultHasher::new();
+    format!("{:?}", build.get_compiler().to_command()).hash(&mut common);
+    hash_text(Path::new("emulator/emulator.h"), &mut common);
+    let mut objects = Vec::new();
+    let mut missing = Vec::new();
+    for file in files(folder, "cu").into_iter().chain(files(Path::new(EXAMPLE), "cu")) {
+        let mut hasher = common.clone();
+        hash_text(&file, &mut hasher);
+        let object = out.join(format!("{:x}.o", hasher.finish()));
+        if !object.exists() {
+            build.file(&file);
+            missing.push(object.clone());
+        }
+        objects.push(object);
+    }
+    if !missing.is_empty() {
+        for (made, object) in build.compile_intermediates().iter().zip(missing) {
+            std::fs::rename(made, object).expect("OUT_DIR is writable");
+        }
+    }
+    objects
+}
+
+/// Of a source and of what it includes from beside it.
+fn hash_text(file: &Path, hasher: &mut DefaultHasher) {
+    let text = std::fs::read_to_string(file).expect("a source of this package");
+    text.hash(hasher);
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("#include \"") {
+            hash_text(&file.with_file_name(name.trim_end_matches('"')), hasher);
+        }
+    }
 }
 
 /// For each `symbols/*.txt`, whose first line is a soname and whose others are functions: a shared

@@ -3,8 +3,8 @@
     python cuda/fake/mutants.py [--only FILE]
 
 Builds and runs the kernels' tests for each of MUTANTS with kernels that differ in it, and where
-these pass the sanitizers on the kernels of its file; the working tree is not touched. Exits with 1
-where none notices.
+these pass the sanitizers on the kernels that have its file; the working tree is not touched. Exits
+with 1 where none notices, or where the kernels as they are fail.
 CARGO_TEST has arguments for cargo.
 """
 
@@ -17,15 +17,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 KERNELS = Path(__file__).resolve().parent.parent / "kernels"
 SANITIZED = str(Path(__file__).resolve().parent / "sanitized")
 """Finds what the order of threads in the tests, or the memory beside an operand, may hide."""
-SECONDS = 300
-"""A mutant that runs longer has been noticed: it never ends."""
+PATIENCE = 5
+"""A mutant that runs so many times as long as the kernels as they are, and a minute, never ends."""
 
 TESTS = {
     "cholesky": "definite",
@@ -183,6 +185,8 @@ MUTANTS = (
     Mutant("svd", "    __syncthreads();", "", 0),
     Mutant("svd", "    __syncthreads();", "", 1),
     Mutant("svd", "    __syncthreads();", "", 2),
+    Mutant("svd", "    __syncthreads();", "", 3),
+    Mutant("svd", "__syncthreads_or(rotated)", "rotated"),
     Mutant("tridiagonal", "s.m > 1 ? s.du[0] : make<T>(0)", "s.du[0]"),
     Mutant("tridiagonal", "i + 1 < s.m ? s.du[i] : make<T>(0)", "s.du[i]"),
     Mutant("tridiagonal", "-(multiplier * du)", "multiplier * du", 0),
@@ -213,50 +217,90 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="the kernels of one file")
     only = parser.parse_args().only
-    if not noticed(None):
-        print("the kernels as they are: right")
-    else:
-        print("the kernels as they are fail")
-        return 1
+    mutants = [mutant for mutant in MUTANTS if only in (None, mutant.file)]
+    build(KERNELS)
+    for module in sorted({module_of(mutant) for mutant in mutants}):
+        seconds(tests_of(module))
+    print("the kernels as they are: right", flush=True)
     survivors = 0
-    for mutant in MUTANTS:
-        if only in (None, mutant.file):
-            seen = noticed(mutant)
-            survivors += not seen
-            verdict = "noticed" if seen else "NOT NOTICED"
-            print(f"{verdict}: {mutant.file}: {mutant.before!r} -> {mutant.after!r}", flush=True)
+    for mutant in mutants:
+        seen = noticed(mutant)
+        survivors += not seen
+        verdict = "noticed" if seen else "NOT NOTICED"
+        print(f"{verdict}: {mutant.file}: {mutant.before!r} -> {mutant.after!r}", flush=True)
     return 1 if survivors else 0
 
 
-def noticed(mutant: Mutant | None) -> bool:
-    """Whether the tests fail."""
+def noticed(mutant: Mutant) -> bool:
+    """Whether a check fails."""
     with tempfile.TemporaryDirectory() as folder:
         kernels = Path(shutil.copytree(KERNELS, Path(folder, "kernels")))
-        if mutant:
-            path = kernels / source(mutant.file)
-            path.write_text(mutated(mutant, path.read_text(encoding="utf-8")), encoding="utf-8")
-        command = ["cargo", "test", "--quiet", *shlex.split(os.environ.get("CARGO_TEST", ""))]
-        command += ["--test", "kernels"]
-        tests = [f"{TESTS.get(mutant.file, mutant.file)}::"] if mutant else []
-        environment = os.environ | {"LAPAX_EMULATED_KERNELS": str(kernels)}
-        build = subprocess.run([*command, "--no-run"], env=environment, capture_output=True)
-        if build.returncode:
-            raise SystemExit(f"{mutant} does not compile:\n{build.stderr.decode()}")
-        # What several kernels include is watched in all of them.
-        file = [mutant.file] if mutant and source(mutant.file).endswith(".cu") else []
-        checks = [[*command, "--", *tests]]
-        checks += [[SANITIZED, kind, *file] for kind in ("address", "thread")]
-        limit = SECONDS if mutant else None
-        return any(fails(check, environment, limit) for check in checks)
+        path = kernels / source(mutant.file)
+        path.write_text(mutated(mutant, path.read_text(encoding="utf-8")), encoding="utf-8")
+        build(kernels)
+        checks = [tests_of(module_of(mutant))]
+        checks += [
+            (SANITIZED, kind, file)
+            for kind in ("address", "thread")
+            for file in kernels_with(source(mutant.file))
+        ]
+        return any(fails(check, kernels, 60 + PATIENCE * seconds(check)) for check in checks)
 
 
-def fails(command: Sequence[str], environment: Mapping[str, str], limit: int | None) -> bool:
+CARGO = ("cargo", "test", "--quiet", *shlex.split(os.environ.get("CARGO_TEST", "")))
+KERNELS_TESTS = (*CARGO, "--test", "kernels")
+
+
+def module_of(mutant: Mutant) -> str:
+    """That of the tests that are to notice it."""
+    return TESTS.get(mutant.file, mutant.file)
+
+
+def tests_of(module: str) -> tuple[str, ...]:
+    """The command of a module's tests, which `build` has built."""
+    return (*KERNELS_TESTS, "--", f"{module}::")
+
+
+def build(kernels: Path) -> None:
+    """The tests with the kernels of a folder."""
+    command = [*KERNELS_TESTS, "--no-run"]
+    built = subprocess.run(command, env=environment(kernels), capture_output=True)
+    if built.returncode:
+        raise SystemExit(f"{kernels} does not compile:\n{built.stderr.decode()}")
+
+
+@cache
+def seconds(check: tuple[str, ...]) -> float:
+    """What a check takes on the kernels as they are, which have to pass it."""
+    start = time.monotonic()
+    if fails(check, KERNELS, None):
+        raise SystemExit(f"the kernels as they are fail: {shlex.join(check)}")
+    return time.monotonic() - start
+
+
+def fails(check: Sequence[str], kernels: Path, limit: float | None) -> bool:
     """Whether a command fails or does not end, within seconds if there is a limit."""
     try:
-        run = subprocess.run(command, env=environment, capture_output=True, timeout=limit)
+        run = subprocess.run(check, env=environment(kernels), capture_output=True, timeout=limit)
     except subprocess.TimeoutExpired:
         return True
     return run.returncode != 0
+
+
+def environment(kernels: Path) -> dict[str, str]:
+    """That of a command which has to do with the kernels of a folder."""
+    return os.environ | {"LAPAX_EMULATED_KERNELS": str(kernels)}
+
+
+def kernels_with(name: str) -> list[str]:
+    """The kernels' files, without suffix, that are a source or include it."""
+    if name.endswith(".cu"):
+        return [name.removesuffix(".cu")]
+    including = [
+        path.name for path in sorted(KERNELS.iterdir())
+        if f'#include "{name}"' in path.read_text(encoding="utf-8")
+    ]  # fmt: skip
+    return sorted({file for path in including for file in kernels_with(path)})
 
 
 def source(file: str) -> str:

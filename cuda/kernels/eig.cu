@@ -36,7 +36,8 @@ template <class T> struct EigCall {
 template <class R> INLINE Complex<R> wide(R x) { return {x, 0}; }
 template <class R> INLINE Complex<R> wide(Complex<R> x) { return x; }
 
-// A = D B D^-1: scales[i] is D's.
+// A = D B D^-1: scales[i] is D's. Norms with the diagonal, or a small element is made as large as others
+// are made small, and B has other eigenvalues by rounding (James, Langou and Lowery, arXiv:1401.5766).
 template <class T> INLINE void balance(const Form<T>& form, RealOf<T>* scales) {
   using R = RealOf<T>;
   constexpr R FAR = 1 / (Machine<R>::EPSILON * Machine<R>::EPSILON);
@@ -48,11 +49,10 @@ template <class T> INLINE void balance(const Form<T>& form, RealOf<T>* scales) {
     more = false;
     for (int i = 0; i < n; i++) {
       R column = 0, row = 0;
-      for (int k = lane; k < n; k += LANES)
-        if (k != i) {
-          column += square(form.at(k, i));
-          row += square(form.at(i, k));
-        }
+      for (int k = lane; k < n; k += LANES) {
+        column += square(form.at(k, i));
+        row += square(form.at(i, k));
+      }
       column = sqrt(warp_sum(column));
       row = sqrt(warp_sum(row));
       if (column == 0 || row == 0) continue;

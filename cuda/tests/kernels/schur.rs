@@ -24,7 +24,7 @@ const SIZES: [(usize, usize); 10] = [
     (2, 530),
 ];
 
-const KINDS: usize = 14;
+const KINDS: usize = 15;
 
 /// The matrix of a kind, by its place in a batch.
 fn operand<T: Number>(random: &mut Random, n: usize, kind: usize) -> Matrix<T> {
@@ -71,6 +71,12 @@ fn operand<T: Number>(random: &mut Random, n: usize, kind: usize) -> Matrix<T> {
             (a[(0, 1)], a[(1, 0)]) = (number(tiny), number(-least));
         }
         13 => a = Matrix::from(n, n, |_, _| T::ONE),
+        // Two real eigenvalues that differ by little more than the root of rounding.
+        14 if n > 1 => {
+            a = keep(&a, &|i, j| i <= j);
+            (a[(0, 0)], a[(0, 1)], a[(1, 1)]) = (T::ONE, T::ONE, T::ONE);
+            a[(1, 0)] = number(6.0 * T::Real::EPSILON.to_f64());
+        }
         _ => {}
     }
     a
