@@ -224,27 +224,32 @@ def main() -> int:
     print("the kernels as they are: right", flush=True)
     survivors = 0
     for mutant in mutants:
-        seen = noticed(mutant)
-        survivors += not seen
-        verdict = "noticed" if seen else "NOT NOTICED"
+        by = noticed(mutant)
+        survivors += by is None
+        verdict = f"noticed by {by}" if by else "NOT NOTICED"
         print(f"{verdict}: {mutant.file}: {mutant.before!r} -> {mutant.after!r}", flush=True)
     return 1 if survivors else 0
 
 
-def noticed(mutant: Mutant) -> bool:
-    """Whether a check fails."""
+def noticed(mutant: Mutant) -> str | None:
+    """The check that fails or does not end, in words."""
     with tempfile.TemporaryDirectory() as folder:
         kernels = Path(shutil.copytree(KERNELS, Path(folder, "kernels")))
         path = kernels / source(mutant.file)
         path.write_text(mutated(mutant, path.read_text(encoding="utf-8")), encoding="utf-8")
         build(kernels)
-        checks = [tests_of(module_of(mutant))]
-        checks += [
-            (SANITIZED, kind, file)
+        checks = {"the tests": tests_of(module_of(mutant))} | {
+            f"the {kind} sanitizer on {file}": (SANITIZED, kind, file)
             for kind in ("address", "thread")
             for file in kernels_with(source(mutant.file))
-        ]
-        return any(fails(check, kernels, 60 + PATIENCE * seconds(check)) for check in checks)
+        }
+        for name, check in checks.items():
+            try:
+                if fails(check, kernels, 60 + PATIENCE * seconds(check)):
+                    return name
+            except subprocess.TimeoutExpired:
+                return f"{name}, which did not end"
+    return None
 
 
 CARGO = ("cargo", "test", "--quiet", *shlex.split(os.environ.get("CARGO_TEST", "")))
@@ -279,11 +284,8 @@ def seconds(check: tuple[str, ...]) -> float:
 
 
 def fails(check: Sequence[str], kernels: Path, limit: float | None) -> bool:
-    """Whether a command fails or does not end, within seconds if there is a limit."""
-    try:
-        run = subprocess.run(check, env=environment(kernels), capture_output=True, timeout=limit)
-    except subprocess.TimeoutExpired:
-        return True
+    """Whether a command fails, which has so many seconds if there is a limit."""
+    run = subprocess.run(check, env=environment(kernels), capture_output=True, timeout=limit)
     return run.returncode != 0
 
 
