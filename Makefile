@@ -29,7 +29,7 @@ AVX512 := $(shell grep -m 1 -o -w avx512f /proc/cpuinfo 2>/dev/null)
 # Not --all-features: those that choose a LAPACK exclude each other, and want it to be there.
 FEATURES := cuda xla-ffi/fake lapax-cpu/testing $(if $(AVX512),avx512) $(if $(REFERENCE),lapack)
 
-.PHONY: help build wheels demo test test-rust test-python test-borders test-full test-gpu bench-gpu gpu-evening test-emulator test-mutants test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint lint-workflows format abi docs site figures publish-crates clean model miri fuzz memcheck test-next test-versions test-plugins
+.PHONY: help build wheels demo test test-rust test-python test-borders test-full test-gpu bench-gpu gpu-evening test-emulator test-mutants test-images test-deviceless accuracy accuracy-reference accuracy-openblas bench check lint lint-workflows format abi docs site figures publish-crates clean model miri fuzz memcheck test-next test-versions test-plugins
 .DELETE_ON_ERROR:
 
 help: ## this list
@@ -157,7 +157,7 @@ test-full: export LAPAX_SIMD = all
 test-full: export CARGO_PROFILE_DEV_DEBUG_ASSERTIONS = true
 test-full: export ON_OLDEST = all
 test-full: export LAPAX_XLA = optimised
-test-full: test test-borders test-mesh test-emulator test-mutants test-deviceless accuracy-reference test-next test-versions test-plugins
+test-full: test test-borders test-mesh test-emulator test-mutants test-images test-deviceless accuracy-reference test-next test-versions test-plugins
 
 # Every border between kernels for every scalar.
 test-borders: $(TESTS)/.lapax
@@ -177,6 +177,11 @@ test-emulator: $(VENV)/.python
 test-mutants: $(TESTS)/.tools
 	$(LAPACK) $(CUDA) \
 	CARGO_TEST='--workspace --no-default-features --features "$(FEATURES)"' $(TEST_PY) cuda/fake/mutants.py
+
+# Kernels that hold matrices in registers hold them there on every GPU of a wheel: a compiler may unroll for one
+# and not for another.
+test-images: $(TESTS)/.tools
+	LAPAX_NVCC=$(call NVCC,$(TEST_PY)) cargo test -p lapax-cuda --test images -- --nocapture
 
 # XLA for an H200 that is not there takes the targets and compiles programs of them.
 test-deviceless: $(VENV)-cuda/.lapax

@@ -135,12 +135,15 @@ template <class T, int N, int W> struct Rows {
           multiplier[slot] = is_zero(top) ? a[slot][k] : divide(a[slot][k], top);
           if (below[slot]) a[slot][k] = multiplier[slot];
         }
+        // Not from k + 1 on: that nvcc 13.0 does not unroll for sm_100, and rows go to memory.
 #pragma unroll
-        for (int j = k + 1; j < N; j++) {
-          const T u = at(top_row, j);
+        for (int j = 1; j < N; j++) {
+          if (j > k) {
+            const T u = at(top_row, j);
 #pragma unroll
-          for (int slot = 0; slot < OWN; slot++)
-            if (below[slot]) a[slot][j] = a[slot][j] - multiplier[slot] * u;
+            for (int slot = 0; slot < OWN; slot++)
+              if (below[slot]) a[slot][j] = a[slot][j] - multiplier[slot] * u;
+          }
         }
       }
     }
