@@ -178,10 +178,11 @@ test-mutants: $(TESTS)/.tools
 	$(LAPACK) $(CUDA) \
 	CARGO_TEST='--workspace --no-default-features --features "$(FEATURES)"' $(TEST_PY) cuda/fake/mutants.py
 
-# Kernels that hold matrices in registers hold them there on every GPU of a wheel: a compiler may unroll for one
-# and not for another.
+# Kernels that hold matrices in registers hold them there on every GPU of a wheel, as a compiler may unroll for one
+# and not for another; with LAPAX_BLESS=1 it writes the file of what each kernel takes on three of them.
 test-images: $(TESTS)/.tools
-	LAPAX_NVCC=$(call NVCC,$(TEST_PY)) cargo test -p lapax-cuda --test images -- --nocapture
+	$(LAPACK) LAPAX_NVCC=$(call NVCC,$(TEST_PY)) \
+	    cargo test --workspace --no-default-features --features "$(FEATURES)" --test images -- --nocapture
 
 # XLA for an H200 that is not there takes the targets and compiles programs of them.
 test-deviceless: $(VENV)-cuda/.lapax

@@ -4,6 +4,7 @@
 //! example "90,120-ptx", for quick builds while developing.
 #![allow(clippy::expect_used, reason = "a build script fails where it stands, with its message")]
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -131,8 +132,10 @@ fn compile(nvcc: &Path) {
     let mut list = String::from("[\n");
     for source in sources() {
         let name = source.file_stem().expect("a .cu has a stem").to_string_lossy().into_owned();
-        let fatbin = out.join(format!("{name}.fatbin"));
+        let (fatbin, kept) = (out.join(format!("{name}.fatbin")), out.join("kept"));
+        std::fs::create_dir_all(&kept).expect("OUT_DIR is writable");
         let mut command = with_compiler(nvcc);
+        command.arg("--keep").arg("--keep-dir").arg(&kept);
         command.args(["-O3", "--fatbin", "--compress-mode=size", "--threads", "2"]).args([
             "-Werror",
             "all-warnings",
@@ -146,8 +149,12 @@ fn compile(nvcc: &Path) {
             });
         }
         let output = command.arg(&source).arg("-o").arg(&fatbin).output().expect("nvcc runs");
-        let report = String::from_utf8_lossy(&output.stderr).into_owned();
+        let mut report = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{command:?} failed:\n{report}");
+        for (kernel, threads) in threads_of_blocks(&kept) {
+            let _ = writeln!(report, "{kernel}: at most {threads} threads in a block");
+        }
+        std::fs::remove_dir_all(&kept).expect("OUT_DIR is writable");
         std::fs::write(out.join(format!("{name}.ptxas")), &report).expect("OUT_DIR is writable");
         let _ = writeln!(
             list,
@@ -158,6 +165,24 @@ fn compile(nvcc: &Path) {
     }
     list.push(']');
     std::fs::write(out.join("modules.rs"), list).expect("OUT_DIR is writable");
+}
+
+/// What the launch bounds of each kernel allow, by the PTX in a folder: ptxas does not report it.
+fn threads_of_blocks(folder: &Path) -> BTreeMap<String, u32> {
+    let files = std::fs::read_dir(folder).expect("what nvcc has kept");
+    let files = files.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut all = BTreeMap::new();
+    for path in files.filter(|path| path.extension().is_some_and(|kind| kind == "ptx")) {
+        let text = std::fs::read_to_string(&path).expect("PTX is text");
+        for entry in text.split(".entry ").skip(1) {
+            let kernel = entry.split('(').next().expect("a kernel has parameters").trim();
+            let (_, after) = entry.split_once(".maxntid ").expect("every kernel has launch bounds");
+            let sides = after.lines().next().expect("three sides").split(',');
+            let threads = sides.map(|side| side.trim().parse::<u32>().expect("a side of a block"));
+            all.insert(kernel.to_owned(), threads.product());
+        }
+    }
+    all
 }
 
 fn sources() -> Vec<PathBuf> {

@@ -21,6 +21,10 @@ constexpr int SWEEPS = 30;
 // Threads of a block at the most, and the blocks for which a processor shall have registers: as in svd.cu.
 constexpr int THREADS = 512;
 template <class T> constexpr int BLOCKS = sizeof(T) == sizeof(float) ? 2 : 1;
+// The same of blocks of 128: so nvcc 13.0 spills no register for sm_75 to sm_120. Unsaid it spills three words
+// of f64 for sm_100 and of c64 for sm_90, and as many of f64 if there shall be 8. A processor of sm_75 has no
+// more than 8; from order 8 on shared memory leaves room for fewer in f64.
+template <class T> constexpr int BLOCKS_OF_WARPS = sizeof(RealOf<T>) == sizeof(float) ? 8 : 7;
 // Of the root of a vector's mean square, the least modulus of the component that is made real and positive.
 constexpr double PART = 0.4869;
 
@@ -267,7 +271,7 @@ INLINE void decompose(const EighCall<T>& call, long long b, const Workspace<T>& 
 }  // namespace
 
 #define INSTANCE(suffix, T)                                                                         \
-  extern "C" __global__ void __launch_bounds__(128)                                                 \
+  extern "C" __global__ void __launch_bounds__(128, BLOCKS_OF_WARPS<T>)                             \
       eigh_warp_##suffix(const __grid_constant__ EighCall<T> call) {                                \
     SHARED_MEMORY(raw);                                                                             \
     const int groups = blockDim.x / call.group, own = threadIdx.x / call.group;                     \

@@ -17,7 +17,7 @@ pub struct Module {
     /// The file's stem.
     pub name: &'static str,
     image: &'static Image<[u8]>,
-    /// What ptxas reported: registers and spilled bytes of each kernel.
+    /// What ptxas reported of each kernel for each architecture, and the threads that its blocks may have.
     pub report: &'static str,
 }
 

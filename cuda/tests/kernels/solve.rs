@@ -221,6 +221,52 @@ fn solves_c128() {
     check_all::<Complex<f64>>();
 }
 
+/// Of several entries of one size the first is the pivot, as in LAPACK. A Walsh–Hadamard matrix, its rows
+/// in another order and times powers of i, has them in every column, and all that becomes of it is exact:
+/// multipliers are units or zero.
+fn check_ties<T: Number>() {
+    let Some(_device) = device() else { return };
+    let mut random = Random(2);
+    let units = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)];
+    for (m, n) in [(4, 4), (8, 8), (16, 16), (32, 32), (32, 7), (64, 64)] {
+        let mut order: Vec<usize> = (0..m).collect();
+        (1..m).for_each(|i| order.swap(i, random.below(i + 1)));
+        let a: Matrix<T> = Matrix::from(m, n, |i, j| {
+            let sign = if (order[i] & j).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+            let (re, im) = if T::IS_COMPLEX { units[i % 4] } else { units[0] };
+            T::from_parts(T::Real::from_f64(sign * re), T::Real::from_f64(sign * im))
+        });
+        let (mut expected, mut rows) = (a.clone(), vec![0; m.min(n)]);
+        for k in 0..m.min(n) {
+            let first_largest = |best, i| {
+                if expected[(i, k)].abs1() > expected[(best, k)].abs1() { i } else { best }
+            };
+            let top = (k..m).fold(k, first_largest);
+            rows[k] = i32::try_from(top).unwrap();
+            (0..n).for_each(|j| expected.data.swap(k * n + j, top * n + j));
+            for i in k + 1..m {
+                let multiplier = expected[(i, k)].divide(expected[(k, k)]);
+                expected[(i, k)] = multiplier;
+                for j in k + 1..n {
+                    let product = multiplier * expected[(k, j)];
+                    expected[(i, j)] = expected[(i, j)] - product;
+                }
+            }
+        }
+        let (lu, pivots, _) = factors(&a.data, 1, m, n);
+        assert_eq!(pivots, rows, "{m} × {n}");
+        assert!(lu == expected.data, "{m} × {n}");
+    }
+}
+
+#[test]
+fn the_first_of_equal_entries_is_the_pivot() {
+    check_ties::<f32>();
+    check_ties::<f64>();
+    check_ties::<Complex<f32>>();
+    check_ties::<Complex<f64>>();
+}
+
 /// The kernel for column-major matrices has the same panels.
 #[test]
 fn the_factors_are_those_of_getrf() {
