@@ -4,15 +4,16 @@
 #include "scalar.cuh"
 
 namespace {
-// The 2-norm of x[0..m) by one warp, scaled so that squares neither overflow nor vanish.
-template <class T> INLINE RealOf<T> warp_norm(const T* x, int m) {
+// The 2-norm of element(0) to element(m - 1) by one warp, scaled so that squares neither overflow nor vanish.
+template <class T, class F> INLINE RealOf<T> warp_norm_of(int m, F element) {
   using R = RealOf<T>;
   const int lane = threadIdx.x % LANES;
   R largest = 0;
   bool odd = false;
   for (int i = lane; i < m; i += LANES) {
-    const R here = fmax(fabs(real(x[i])), fabs(imag(x[i])));
-    odd = odd || here != here || real(x[i]) != real(x[i]) || imag(x[i]) != imag(x[i]);
+    const T x = element(i);
+    const R here = fmax(fabs(real(x)), fabs(imag(x)));
+    odd = odd || here != here || real(x) != real(x) || imag(x) != imag(x);
     largest = fmax(largest, here);
   }
   for (int flip = LANES / 2; flip > 0; flip /= 2)
@@ -20,9 +21,14 @@ template <class T> INLINE RealOf<T> warp_norm(const T* x, int m) {
   if (__any_sync(ALL_LANES, odd)) return largest + R(NAN);
   if (largest == 0 || largest > Machine<R>::LARGEST) return largest;
   R sum = 0;
-  for (int i = lane; i < m; i += LANES)
-    sum += square(make<T>(real(x[i]) / largest, imag(x[i]) / largest));
+  for (int i = lane; i < m; i += LANES) {
+    const T x = element(i);
+    sum += square(make<T>(real(x) / largest, imag(x) / largest));
+  }
   return largest * sqrt(warp_sum(sum));
+}
+template <class T> INLINE RealOf<T> warp_norm(const T* x, int m) {
+  return warp_norm_of<T>(m, [=](int i) { return x[i]; });
 }
 
 // H = I - tau v v^H with H^H [alpha; x] = [beta; 0], after xLARFG: v = [1; x / (alpha - beta)].

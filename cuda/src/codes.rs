@@ -33,7 +33,8 @@ pub(crate) const PLAIN: c_int = 0;
 pub(crate) const TRANSPOSE: c_int = 1;
 pub(crate) const ADJOINT: c_int = 2;
 
-/// cublasPointerMode_t: scalars are read by the device, or by the host.
+/// cublasPointerMode_t: scalars are read by the host, or by the device.
+pub(crate) const SCALARS_ON_HOST: c_int = 0;
 pub(crate) const SCALARS_ON_DEVICE: c_int = 1;
 
 /// The function of a scalar's type among those for f32, f64, c64, c128.

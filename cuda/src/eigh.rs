@@ -13,7 +13,9 @@ use crate::gpu::Gpu;
 use crate::handle::{DENSE, Info, SYEVJ, parameters};
 use crate::library::CUSOLVER;
 use crate::memory::{InOut, Output};
+use crate::module::kernel;
 use crate::qr::elements_of;
+use crate::small::{self, THREADS_OF_A_VECTOR};
 
 /// How eigenvalues are found; jaxlib's codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -294,11 +296,20 @@ fn rotate<T: Scalar>(
     }
 }
 
-/// Makes the handle of [`syevd`] and of [`sytrd`].
+/// Makes the handle of [`syevd`].
 ///
 /// # Errors
 /// As there.
 pub fn load(gpu: &Gpu<'_>) -> Result<(), Error> {
+    gpu.prepare(&DENSE)
+}
+
+/// Loads what [`sytrd`] launches, and makes its handle.
+///
+/// # Errors
+/// As there.
+pub fn load_sytrd<T: Scalar>(gpu: &Gpu<'_>) -> Result<(), Error> {
+    gpu.load(kernel!(T, "sytrd", "sytrd"))?;
     gpu.prepare(&DENSE)
 }
 
@@ -317,7 +328,8 @@ pub struct Tridiagonal<T: Scalar> {
 
 /// Reduces each Hermitian matrix of a batch to real tridiagonal form, A = Q·T·Qᴴ.
 ///
-/// `a` is n × n and becomes the reflectors, as xSYTRD leaves them. cuSOLVER, one by one.
+/// `a` is n × n and becomes the reflectors, as xSYTRD leaves them. Matrices that fit into a block's shared
+/// memory are one launch of an own kernel; others go to cuSOLVER one by one.
 ///
 /// # Errors
 /// As [`syevd`].
@@ -347,6 +359,20 @@ pub fn sytrd<T: Scalar>(
         return driver::fill(gpu.stream(), info.as_ptr().cast(), 0, info.len() * size_of::<i32>());
     }
     let a = gpu.initialized(a)?;
+    if n <= largest::<T>(gpu, "sytrd", Count::of(batch))? {
+        // The matrix, and a vector.
+        let (room, threads) =
+            (((n | 1).saturating_add(1), n), n.saturating_mul(THREADS_OF_A_VECTOR));
+        let kernel = kernel!(T, "sytrd", "sytrd");
+        if let Some(launch) = small::shared::<T>(gpu, batch, room, threads, kernel)? {
+            let (a, d, e) = (a.as_ptr(), d.as_ptr(), e.as_ptr());
+            let (tau, info) = (tau.as_ptr(), info.as_ptr());
+            let lower = i32::from(uplo == Uplo::Lower);
+            let (batch, n): (i64, i32) = (narrow("batch", batch)?, narrow("n", n)?);
+            // SAFETY: the kernel's parameters; the operands have batch times n², n and n − 1 elements.
+            return unsafe { gpu.launch(&launch, (a, d, e, tau, info, batch, n, lower)) };
+        }
+    }
     let (size, order): (usize, c_int) = (product("a", &[n, n])?, narrow("n", n)?);
     let dense = gpu.handle(&DENSE)?;
     let (solver, fill, mut elements) = (dense.raw(), fill_mode(uplo), 0);

@@ -26,6 +26,7 @@ pub mod lu;
 pub mod memory;
 mod module;
 pub mod orthogonal;
+pub mod pivoted;
 pub mod products;
 pub mod qr;
 mod rows;

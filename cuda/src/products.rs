@@ -3,17 +3,21 @@
 use std::ffi::CStr;
 
 use crate::Scalar;
+use crate::choices::{Count, largest};
 use crate::codes::{PLAIN, SCALARS_ON_DEVICE, TRANSPOSE, of_type};
 use crate::error::{Error, narrow, product};
-use crate::gpu::Gpu;
+use crate::gpu::{Gpu, Launch, blocks};
 use crate::handle::BLAS;
 use crate::memory::{InOut, Input};
+use crate::module::kernel;
 
 /// C ← alpha·A·Aᵀ + beta·C, of which the lower triangle is computed; for `transpose`, Aᵀ·A.
 ///
 /// All matrices are **row-major**: `a` is rows × columns, C of order `n`, `rows` or for `transpose`
 /// `columns`. `alpha` and `beta` are one number each, on the device, where cuBLAS reads them: nothing
-/// waits for them. Complex products are plain, without conjugation. cuBLAS, one by one.
+/// waits for them. Complex products are plain, without conjugation. A batch of small ones is one launch of
+/// an own kernel, since cuBLAS has no routine for batches that leaves the upper triangle alone; others go
+/// to cuBLAS one by one.
 ///
 /// # Errors
 /// Where a library is not to be had, or the device fails.
@@ -35,6 +39,20 @@ pub fn syrk<T: Scalar>(
         return Ok(());
     }
     let c = gpu.initialized(c)?;
+    if n.max(k) <= largest::<T>(gpu, "syrk", Count::of(batch))? {
+        /// As the kernel has it.
+        const TILE: usize = 16;
+        let across = n.div_ceil(TILE);
+        let tiles = product("c", &[batch, across, across + 1])? / 2;
+        let (kernel, grid) = (kernel!(T, "syrk", "syrk"), blocks(tiles, gpu.limits()?));
+        let block = [narrow("threads", TILE * TILE)?, 1, 1];
+        let (matrices, alpha, beta) = ((a.as_ptr(), c.as_ptr()), alpha.as_ptr(), beta.as_ptr());
+        let (batch, n, k): (i64, i32, i32) =
+            (narrow("batch", batch)?, narrow("n", n)?, narrow("k", k)?);
+        let list = (matrices.0, matrices.1, alpha, beta, batch, n, k, i32::from(transpose));
+        // SAFETY: the kernel's parameters; the operands have batch·n·k and batch·n·n elements, and one.
+        return unsafe { gpu.launch(&Launch { kernel, grid, block, shared: 0 }, list) };
+    }
     let (a_size, c_size) = (product("a", &[rows, columns])?, product("c", &[n, n])?);
     let (order, inner, lda): (i64, i64, i64) =
         (narrow("n", n)?, narrow("k", k)?, narrow("columns", columns.max(1))?);
@@ -55,10 +73,11 @@ pub fn syrk<T: Scalar>(
     Ok(())
 }
 
-/// Makes the handle of [`syrk`].
+/// Loads what [`syrk`] launches, and makes its handle.
 ///
 /// # Errors
 /// As there.
-pub fn load(gpu: &Gpu<'_>) -> Result<(), Error> {
+pub fn load<T: Scalar>(gpu: &Gpu<'_>) -> Result<(), Error> {
+    gpu.load(kernel!(T, "syrk", "syrk"))?;
     gpu.prepare(&BLAS)
 }

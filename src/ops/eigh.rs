@@ -241,7 +241,7 @@ super::ops! { eigh;
             }
         },
         queued,
-        load(lapax_cuda::eigh::load),
+        load(lapax_cuda::eigh::load_sytrd::<T>),
         run(|call, gpu| {
             let (uplo, a) = (device::triangle(call.lower), device::in_out(&call.reflectors));
             let results = lapax_cuda::eigh::Tridiagonal {

@@ -26,7 +26,7 @@ super::ops! { products;
     cpu = none;
     cuda = {
         "cusolver_syrk_ffi", queued,
-        load(lapax_cuda::products::load),
+        load(lapax_cuda::products::load::<T>),
         run(|call, gpu| {
             let (a, c) = (device::input(&call.a), device::in_out(&call.product));
             let (alpha, beta) = (device::input(&call.alpha), device::input(&call.beta));

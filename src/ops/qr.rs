@@ -98,8 +98,9 @@ super::ops! { qr;
         dispatch!(qr::geqp3(call.batch, call.m, call.n, a, jpvt, call.tau, threads))
     };
     cuda = {
-        /// On CUDA the matrices are factored by the CPU: cuSOLVER has no such routine. The call waits
-        /// for the device. `magma` is not followed: MAGMA is never used.
+        /// On CUDA own kernels factor them: cuSOLVER has no such routine. Sizes that the table of choices gives
+        /// to the host are factored by the CPU, and the call waits for the device. `magma` is not followed:
+        /// MAGMA is never used.
         "cuhybrid_geqp3" over [f32, f64, c32, c64] {
             dims { m, n, k = min(m, n) }
             args { a: T [m, n], jpvt: i32 [n] }
@@ -107,15 +108,19 @@ super::ops! { qr;
             rets { qr: T [m, n] = a, jpvt_out: i32 [n] = jpvt, tau: T [k] }
         },
         queued,
-        load(device::nothing),
+        load(lapax_cuda::pivoted::load::<T>),
         run(|call, gpu| {
             let _ = call.magma;
             let (a, jpvt) = (device::in_out(&call.qr), device::in_out(&call.jpvt_out));
+            let (batch, m, n) = (call.batch, call.m, call.n);
             // As geqp3 itself, but before anything is read.
-            lapax_core::index_fits_i32("n", call.n)?;
+            lapax_core::index_fits_i32("n", n)?;
+            if lapax_cuda::pivoted::chosen::<T>(gpu, batch, (m, n))? {
+                let tau = device::output(&call.tau);
+                return lapax_cuda::pivoted::geqp3(gpu, batch, (m, n), a, jpvt, tau);
+            }
             let (mut matrices, mut columns) = (gpu.read(a.source())?, gpu.read(jpvt.source())?);
             let mut tau = vec![Default::default(); call.tau.len()];
-            let (batch, m, n) = (call.batch, call.m, call.n);
             let a_host = lapax_core::InOut { src: None, dst: &mut matrices[..] };
             let jpvt_host = lapax_core::InOut { src: None, dst: &mut columns[..] };
             let tau_host = &mut tau[..];

@@ -80,6 +80,14 @@ template <class R> void factor(const std::string& type, int parts, int m, int n,
 }
 
 // As the kernels have them.
+struct PivotedCall {
+  void* a;
+  int32_t* jpvt;
+  void *tau, *g, *products, *norms;
+  int32_t* fixed;
+  long long batch;
+  int m, n, first, column;
+};
 struct LuCall {
   const void *a, *b;
   void* x;
@@ -205,6 +213,45 @@ template <class R> void eigh(const std::string& type, int parts, int n, unsigned
   }
   Operand<R> a(BATCH * n * n * parts), s(BATCH * n * n * parts);
   launch("symmetrize" + type, 64, 1, 0, seed, a.data(), s.data(), BATCH, n);
+  for (int lower : {0, 1}) {
+    Operand<R> reflectors(BATCH * n * n * parts), d(BATCH * n), e(BATCH * (n - 1));
+    Operand<R> tau(BATCH * (n - 1) * parts);
+    std::vector<int32_t> info(BATCH);
+    const size_t shared = (size_t)((n | 1) + 1) * n * parts * sizeof(R);
+    launch("sytrd" + type, 64, 1, shared, seed, reflectors.data(), d.data(), e.data(), tau.data(), info.data(),
+           BATCH, n, lower);
+  }
+  for (int k : {1, 20})
+    for (int transpose : {0, 1})
+      for (R beta : {0, 2}) {
+        Operand<R> factor(BATCH * n * k * parts), c(BATCH * n * n * parts);
+        std::vector<R> alpha(parts, R(1)), of_c(parts, beta);
+        launch("syrk" + type, 256, 1, 0, seed, factor.data(), c.data(), alpha.data(), of_c.data(), BATCH, n, k,
+               transpose);
+      }
+}
+
+// Without the product after a panel, which is cuBLAS's: what is behind one is another matrix.
+template <class R> void pivoted(const std::string& type, int parts, int m, int n, unsigned seed) {
+  constexpr int PANEL = 32;
+  const int k = m < n ? m : n;
+  const size_t shared = (size_t)((m | 1) + 2) * n * parts * sizeof(R);
+  for (int every : {1, 3, 100}) {
+    Operand<R> a(BATCH * m * n * parts), tau(BATCH * k * parts);
+    std::vector<int32_t> jpvt(BATCH * n), fixed(BATCH);
+    for (long long i = 0; i < BATCH * n; i++) jpvt[i] = every < 100 && i % n % every == every - 1;
+    std::vector<R> b = a;
+    std::vector<int32_t> numbers = jpvt;
+    launch("geqp3_block" + type, 64, 1, shared, seed, a.data(), jpvt.data(), tau.data(), BATCH, m, n);
+    std::vector<R> g(BATCH * n * PANEL * parts), products(BATCH * PANEL * parts), norms(BATCH * 2 * n);
+    PivotedCall call = {b.data(), numbers.data(), tau.data(), g.data(), products.data(), norms.data(),
+                        fixed.data(), BATCH, m, n, 0, 0};
+    for (const char* step : {"geqp3_start", "geqp3_norms"}) launch(step + type, 64, 1, 0, seed, call);
+    for (; call.column < k; call.column++) {
+      call.first = call.column / PANEL * PANEL;
+      for (const char* step : {"geqp3_pivot", "geqp3_columns"}) launch(step + type, 64, 1, 0, seed, call);
+    }
+  }
 }
 
 template <class R> void svd(const std::string& type, int parts, int m, int n, unsigned seed) {
@@ -325,6 +372,9 @@ template <class R> void all(const std::string& type, int parts) {
       if (n <= 5)
         for (auto [rows, columns] : {std::pair(n, n), std::pair(n + 13, n), std::pair(n, n + 13)})
           svd<R>(type, parts, rows, columns, seed);
+      if (n <= 5 || n == 33)
+        for (auto [rows, columns] : {std::pair(n, n), std::pair(n + 40, n), std::pair(n, n + 3)})
+          pivoted<R>(type, parts, rows, columns, seed);
       for (int lower : {0, 1}) {
         Operand<R> a(BATCH * n * n * parts);
         for (long long i = 0; i < BATCH * n && !odd; i++)

@@ -145,6 +145,41 @@ unsafe extern "C" fn syrk<T: Number>(
     0
 }
 
+unsafe extern "C" fn gemm<T: Number>(
+    handle: Handle,
+    of_a: c_int,
+    of_b: c_int,
+    m: i64,
+    n: i64,
+    k: i64,
+    alpha: *const T,
+    a: *mut T,
+    lda: i64,
+    b: *mut T,
+    ldb: i64,
+    beta: *const T,
+    c: *mut T,
+    ldc: i64,
+) -> c_uint {
+    assert!((of_a, of_b) == (0, 0) && lda >= m.max(1) && ldb >= k.max(1) && ldc >= m.max(1));
+    let (m, n, k, lda, ldb, ldc) = (size(m), size(n), size(k), size(lda), size(ldb), size(ldc));
+    // SAFETY: the library's contract.
+    unsafe {
+        assert!(!checked(handle).scalars_on_device, "the numbers are on the host");
+        let (alpha, beta) = (*alpha, *beta);
+        for j in 0..n {
+            for i in 0..m {
+                let sum =
+                    (0..k).fold(T::ZERO, |sum, l| sum + *a.add(i + l * lda) * *b.add(l + j * ldb));
+                let place = c.add(i + j * ldc);
+                let before = if beta == T::ZERO { T::ZERO } else { beta * *place };
+                *place = alpha * sum + before;
+            }
+        }
+    }
+    0
+}
+
 pub(crate) fn list(slots: &mut Slots) {
     slots.extend([
         ("cusolverDnXgetrf_bufferSize", getrf_sizes as *const c_void),
@@ -153,4 +188,5 @@ pub(crate) fn list(slots: &mut Slots) {
         ("cusolverDnXpotrf", potrf as *const c_void),
     ]);
     four!(slots, syrk: "cublasSsyrk_v2_64" "cublasDsyrk_v2_64" "cublasCsyrk_v2_64" "cublasZsyrk_v2_64");
+    four!(slots, gemm: "cublasSgemm_v2_64" "cublasDgemm_v2_64" "cublasCgemm_v2_64" "cublasZgemm_v2_64");
 }
