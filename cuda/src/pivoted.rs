@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_int};
 use crate::Scalar;
 use crate::choices::{Count, largest};
 use crate::codes::{PLAIN, SCALARS_ON_HOST, of_type};
+use crate::driver::Limits;
 use crate::error::{Error, narrow, product};
 use crate::gpu::{Gpu, Launch, blocks};
 use crate::handle::{BLAS, Handle};
@@ -109,19 +110,19 @@ pub fn geqp3<T: Scalar>(
         column: 0,
     };
     let [start, norms, pivot, others] = steps::<T>();
-    let (by_matrices, by_columns) = plans(gpu, batch, m)?;
+    let plan = Plan::new(gpu, batch, m)?;
     let blas = gpu.handle(&BLAS)?;
     // SAFETY: the kernels' parameter; operands and scratch have the sizes of `kernels/pivoted.cu`.
     unsafe {
-        gpu.launch(&by_matrices(start), (call,))?;
-        gpu.launch(&by_columns(norms, of_columns), (call,))?;
+        gpu.launch(&plan.by_matrices(start), (call,))?;
+        gpu.launch(&plan.by_columns(norms, of_columns), (call,))?;
         for first in (0..m.min(n)).step_by(PANEL) {
             let end = m.min(n).min(first + PANEL);
             call.first = narrow("a column", first)?;
             for column in first..end {
                 call.column = narrow("a column", column)?;
-                gpu.launch(&by_matrices(pivot), (call,))?;
-                gpu.launch(&by_columns(others, batch * (n - column - 1)), (call,))?;
+                gpu.launch(&plan.by_matrices(pivot), (call,))?;
+                gpu.launch(&plan.by_columns(others, batch * (n - column - 1)), (call,))?;
             }
             update(&blas, &call, (batch, m, n), first, end)?;
         }
@@ -129,26 +130,35 @@ pub fn geqp3<T: Scalar>(
     Ok(())
 }
 
-/// How kernels are launched that have a block for each matrix, or a warp for each of so many columns.
-fn plans(
-    gpu: &Gpu<'_>,
+/// How the kernels for panels are launched.
+struct Plan {
+    limits: Limits,
     batch: usize,
-    m: usize,
-) -> Result<(impl Fn(Kernel) -> Launch, impl Fn(Kernel, usize) -> Launch), Error> {
-    const WARPS: usize = 8;
-    /// As the kernels are built.
-    const THREADS: usize = 512;
-    let limits = gpu.limits()?;
-    let threads: u32 = narrow("threads", m.next_multiple_of(32).clamp(32, THREADS))?;
-    let by_matrices = move |kernel| {
-        let block = [threads, 1, 1];
-        Launch { kernel, grid: blocks(batch, limits), block, shared: 0 }
-    };
-    let by_columns = move |kernel, columns: usize| {
-        let block = [32 * u32::try_from(WARPS).unwrap_or(1), 1, 1];
-        Launch { kernel, grid: blocks(columns.div_ceil(WARPS), limits), block, shared: 0 }
-    };
-    Ok((by_matrices, by_columns))
+    /// Threads of a block that has a matrix.
+    threads: u32,
+}
+
+impl Plan {
+    /// For matrices of m rows.
+    fn new(gpu: &Gpu<'_>, batch: usize, m: usize) -> Result<Self, Error> {
+        /// As the kernels are built.
+        const THREADS: usize = 512;
+        let threads = narrow("threads", m.next_multiple_of(32).clamp(32, THREADS))?;
+        Ok(Self { limits: gpu.limits()?, batch, threads })
+    }
+
+    /// A block for each matrix.
+    fn by_matrices(&self, kernel: Kernel) -> Launch {
+        let grid = blocks(self.batch, self.limits);
+        Launch { kernel, grid, block: [self.threads, 1, 1], shared: 0 }
+    }
+
+    /// A warp for each of so many columns.
+    fn by_columns(&self, kernel: Kernel, columns: usize) -> Launch {
+        const WARPS: u32 = 8;
+        let grid = blocks(columns.div_ceil(WARPS as usize), self.limits);
+        Launch { kernel, grid, block: [32 * WARPS, 1, 1], shared: 0 }
+    }
 }
 
 /// What a panel of reflectors makes of the rows and columns behind it.

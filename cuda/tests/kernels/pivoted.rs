@@ -181,7 +181,7 @@ fn check_bad<T: Number>(random: &mut Random, (m, n): (usize, usize)) {
 fn check_all<T: Number>() {
     let Some(_device) = device() else { return };
     let mut random = Random(17);
-    for (size, seed) in SIZES.into_iter().chain(LARGE).zip(SEEDS.into_iter().cycle()) {
+    for (size, seed) in SIZES.into_iter().chain(LARGE).zip(SEEDS.cycle()) {
         driver::state().seed = seed;
         for kind in KINDS {
             let (a, found) = check::<T>(&mut random, kind, size);

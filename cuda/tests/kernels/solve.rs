@@ -232,7 +232,7 @@ fn check_ties<T: Number>() {
         let mut order: Vec<usize> = (0..m).collect();
         (1..m).for_each(|i| order.swap(i, random.below(i + 1)));
         let a: Matrix<T> = Matrix::from(m, n, |i, j| {
-            let sign = if (order[i] & j).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+            let sign = if (order[i] & j).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
             let (re, im) = if T::IS_COMPLEX { units[i % 4] } else { units[0] };
             T::from_parts(T::Real::from_f64(sign * re), T::Real::from_f64(sign * im))
         });
@@ -249,7 +249,7 @@ fn check_ties<T: Number>() {
                 expected[(i, k)] = multiplier;
                 for j in k + 1..n {
                     let product = multiplier * expected[(k, j)];
-                    expected[(i, j)] = expected[(i, j)] - product;
+                    expected[(i, j)] -= product;
                 }
             }
         }
