@@ -375,6 +375,8 @@ template <class R> void all(const std::string& type, int parts) {
       if (n <= 5 || n == 33)
         for (auto [rows, columns] : {std::pair(n, n), std::pair(n + 40, n), std::pair(n, n + 3)})
           pivoted<R>(type, parts, rows, columns, seed);
+      // More columns than threads.
+      if (n == 2) pivoted<R>(type, parts, n, 70, seed);
       for (int lower : {0, 1}) {
         Operand<R> a(BATCH * n * n * parts);
         for (long long i = 0; i < BATCH * n && !odd; i++)
