@@ -1,7 +1,8 @@
 """What was built holds together: `python docs/site/built.py out/site`.
 
 Every link and anchor inside the site leads somewhere, nothing is fetched from elsewhere when a page
-is shown, and no page names a folder of the machine that built it.
+is shown, no page names a folder of the machine that built it, and no example, whose lines begin
+with `>>>`, is shown as a quotation.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ FOLDERS = re.compile(r"/(?:home|root|Users|work|tmp)/[\w.]+")
 
 
 class Page(HTMLParser):
-    """The links, the anchors and what is fetched of a page."""
+    """The links, the anchors, what is fetched, and the number of quotations of a page."""
 
     def __init__(self, text: str) -> None:
         """Reads all of it."""
@@ -38,11 +39,13 @@ class Page(HTMLParser):
         self.links: list[str] = []
         self.fetched: list[str] = []
         self.anchors: set[str] = set()
+        self.quotations = 0
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Called by HTMLParser."""
         found = dict(attrs)
+        self.quotations += tag == "blockquote"
         self.anchors |= {found[it] or "" for it in ("id", "name") if it in found}
         kept = set((found.get("rel") or "").split()) & KEPT
         for name, value in attrs:
@@ -63,6 +66,8 @@ def faults(folder: Path) -> Iterator[str]:
         for address in (*page.links, *page.fetched):
             if fault := _dead(folder, path, address, pages):
                 yield f"{name}: {fault}: {address}"
+        if page.quotations:
+            yield f"{name}: shows code as {page.quotations} quotations"
         for place in sorted(set(FOLDERS.findall(path.read_text("utf-8")))):
             yield f"{name}: names a place of one machine: {place}"
     for style in folder.rglob("*.css"):

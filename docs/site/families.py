@@ -9,14 +9,11 @@ import operator
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import titles
 from lapax import _render
 
 MODULE = importlib.import_module("lapax.linalg")
 INDEX = "linalg/index.md"
-
-
-SPELT = {"qr": "QR", "lqr": "LQR", "cossin": "CS decomposition", "funm": "Functions of matrices"}
-"""Titles that are no words."""
 
 
 class Family(NamedTuple):
@@ -33,11 +30,10 @@ def families() -> tuple[Family, ...]:
     """By their titles."""
     found = []
     for home, names in _render.families().items():
-        words = home.rpartition(".")[2].strip("_").split("_")
-        title = SPELT.get(words[0], words[0].capitalize())
+        module = home.rpartition(".")[2].strip("_")
         about = inspect.getdoc(importlib.import_module(home)) or ""
-        page = f"linalg/{'-'.join(words)}.md"
-        found.append(Family(page, " ".join([title, *words[1:]]), about, names))
+        page = f"linalg/{module.replace('_', '-')}.md"
+        found.append(Family(page, titles.title(module), about, names))
     return tuple(sorted(found, key=lambda family: family.title.lower()))
 
 

@@ -9,13 +9,11 @@ from collections.abc import Iterator
 
 import examples
 import functions
+import titles
 from lapax import _checks, _functions, _render
 from lapax._table import Target, ops, targets
 
 INDEX = "operations/index.md"
-
-SPELT = {"ldl": "LDLᵀ", "lu": "LU", "qr": "QR", "svd": "SVD"}
-"""Families whose names are no words."""
 
 
 def pages(routines: set[str]) -> Iterator[tuple[str, str]]:
@@ -29,10 +27,7 @@ def families() -> dict[str, list[str]]:
     """The ops by the module that checks them, which is the family."""
     modules = {name: it for name, it in vars(_checks).items() if hasattr(it, "CHECKS")}
     return {
-        SPELT.get(name, name.replace("_", " ").capitalize()): [
-            op for op in ops() if op in it.CHECKS
-        ]
-        for name, it in modules.items()
+        titles.title(name): [op for op in ops() if op in it.CHECKS] for name, it in modules.items()
     }
 
 
