@@ -116,7 +116,11 @@ MUTANTS = (
     Mutant("pivoted", "before * sqrt(left)", "before"),
     Mutant("pivoted", "norms[p] = norms[k], ", ""),
     Mutant("pivoted", "conj(shared_tau)", "shared_tau"),
-    Mutant("pivoted", "exchange(p.g[j * PANEL + t], p.g[chosen * PANEL + t]);", ";"),
+    Mutant(
+        "pivoted",
+        "exchange(p.g[(long long)j * PANEL + t], p.g[(long long)chosen * PANEL + t]);",
+        ";",
+    ),
     Mutant("pivoted", "p.norms[chosen] = p.norms[j], ", ""),
     Mutant("pivoted", "-(tau * dot)", "-dot"),
     Mutant("pivoted", "conj(own) * p.products[lane]", "own * p.products[lane]"),

@@ -200,7 +200,7 @@ template <class T> INLINE void pivot(const PivotedCall<T>& call) {
       __syncthreads();
       exchange_columns(p.a, m, m, p.jpvt, j, chosen);
       for (int t = threadIdx.x; t < known; t += blockDim.x)
-        exchange(p.g[j * PANEL + t], p.g[chosen * PANEL + t]);
+        exchange(p.g[(long long)j * PANEL + t], p.g[(long long)chosen * PANEL + t]);
       if (threadIdx.x == 0) p.norms[chosen] = p.norms[j], p.exact[chosen] = p.exact[j];
       __syncthreads();
     }
